@@ -118,8 +118,8 @@ class AsyncClient(AsyncMethods, Host):
 
             ids: list[str] = []
             for name, tools in as_tools(service).items():
-                made = [tool.method for tool in tools]
-                rejected(await self.serve(name, made, {tool.name: tool.handle for tool in tools}))
+                definitions = [tool.method for tool in tools]
+                rejected(await self.serve(name, definitions, {tool.name: tool.handle for tool in tools}))
                 ids += [tool.tool_id for tool in tools]
             return ids
         # First the functions: a call may come before the answer.

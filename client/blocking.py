@@ -123,8 +123,8 @@ class Client(Methods, Host):
 
             ids: list[str] = []
             for name, tools in as_tools(service).items():
-                made = [tool.method for tool in tools]
-                rejected(self.serve(name, made, {tool.name: tool.handle for tool in tools}))
+                definitions = [tool.method for tool in tools]
+                rejected(self.serve(name, definitions, {tool.name: tool.handle for tool in tools}))
                 ids += [tool.tool_id for tool in tools]
             return ids
         # First the functions: a call may come before the answer.
@@ -270,9 +270,9 @@ class Client(Methods, Host):
     def _received(self, message: Incoming) -> None:
         if message.method is None:
             with self._lock:
-                found = self._waiting.pop(message.id, None) if isinstance(message.id, int) else None
-            if found is not None:
-                future, method, shape = found
+                entry = self._waiting.pop(message.id, None) if isinstance(message.id, int) else None
+            if entry is not None:
+                future, method, shape = entry
                 try:
                     future.set_result(messages.result_of(message, method, shape))
                 except Exception as error:  # an error reply, or a result of another shape

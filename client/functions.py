@@ -81,8 +81,8 @@ class ToolFunction(Generic[P, R]):
     @property
     def method(self) -> dict[str, Any]:
         """Its metadata for ``service/register``."""
-        said = {name: self.manifest[name] for name in _OF_METHODS if name in self.manifest}
-        return {"name": self.name, "agentCallable": True, **said}
+        fields = {name: self.manifest[name] for name in _OF_METHODS if name in self.manifest}
+        return {"name": self.name, "agentCallable": True, **fields}
 
 
 @overload
@@ -141,15 +141,15 @@ def tool(
     hidden = [*secret]
 
     def make(function: Callable[..., Any]) -> ToolFunction[..., Any]:
-        made = ToolFunction(function, tool_id, more)
-        properties: dict[str, Any] = made.manifest["parameters"]["properties"]
+        tool_function = ToolFunction(function, tool_id, more)
+        properties: dict[str, Any] = tool_function.manifest["parameters"]["properties"]
         for name in hidden:
             if name not in properties:
-                raise ValueError(f"secret names '{name}', which is no parameter of {made.name}")
+                raise ValueError(f"secret names '{name}', which is no parameter of {tool_function.name}")
             properties[name]["x-secret"] = True
             # What stands there is told to every model.
             properties[name].pop("default", None)
-        return made
+        return tool_function
 
     return make if function is None else make(function)
 
@@ -169,11 +169,13 @@ def as_tools(functions: Iterable[Callable[..., Any]]) -> dict[str, list[ToolFunc
     services: dict[str, list[ToolFunction[..., Any]]] = {}
     taken: set[str] = set()
     for function in functions:
-        made = cast("ToolFunction[..., Any]", function) if isinstance(function, ToolFunction) else tool(function)
-        if made.tool_id in taken:
-            raise ValueError(f"two functions are the tool '{made.tool_id}': give one another tool_id")
-        taken.add(made.tool_id)
-        services.setdefault(made.service, []).append(made)
+        tool_function = (
+            cast("ToolFunction[..., Any]", function) if isinstance(function, ToolFunction) else tool(function)
+        )
+        if tool_function.tool_id in taken:
+            raise ValueError(f"two functions are the tool '{tool_function.tool_id}': give one another tool_id")
+        taken.add(tool_function.tool_id)
+        services.setdefault(tool_function.service, []).append(tool_function)
     return services
 
 

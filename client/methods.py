@@ -77,10 +77,10 @@ class Methods:
 
         session_id: The agent's session.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "sessionId": session_id,
         }
-        return cast("_results.EndedSession", self.call_with("agent/end", given, timeout))
+        return cast("_results.EndedSession", self.call_with("agent/end", params, timeout))
 
     def agent_session(
         self,
@@ -96,12 +96,12 @@ class Methods:
         cursor: `nextCursor` of an earlier answer.
         limit: How many to give at most.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "sessionId": session_id,
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("_results.SessionView", self.call_with("agent/session", given, timeout))
+        return cast("_results.SessionView", self.call_with("agent/session", params, timeout))
 
     def agent_step(
         self,
@@ -131,7 +131,7 @@ class Methods:
         context: Whose call it is.
         work_done_token: Send `$/progress` with it while the request is worked on.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "sessionId": session_id,
             "config": config,
@@ -143,7 +143,7 @@ class Methods:
             "context": context,
             "workDoneToken": work_done_token,
         }
-        return cast("_results.StepResult", self.call_with("agent/step", given, timeout))
+        return cast("_results.StepResult", self.call_with("agent/step", params, timeout))
 
     def approval_list(
         self,
@@ -151,8 +151,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.ApprovalList:
         """The answers of persons that hold for later calls in this folder, and the questions that are open."""
-        given: dict[str, Any] = {}
-        return cast("_results.ApprovalList", self.call_with("approval/list", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.ApprovalList", self.call_with("approval/list", params, timeout))
 
     def approval_revoke(
         self,
@@ -168,12 +168,12 @@ class Methods:
         tool_id: The tool's id or an alias.
         all: `true`: all of them.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "id": id,
             "toolId": tool_id,
             "all": all,
         }
-        return cast("_results.RevokedApprovals", self.call_with("approval/revoke", given, timeout))
+        return cast("_results.RevokedApprovals", self.call_with("approval/revoke", params, timeout))
 
     def observation_format(
         self,
@@ -191,13 +191,13 @@ class Methods:
         shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
         max_chars: The most characters of the whole text.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "results": results,
             "protocol": protocol,
             "shape": shape,
             "maxChars": max_chars,
         }
-        return cast("_results.ObservationText", self.call_with("observation/format", given, timeout))
+        return cast("_results.ObservationText", self.call_with("observation/format", params, timeout))
 
     def parse_close(
         self,
@@ -213,12 +213,12 @@ class Methods:
         complete: `false`: the text was cut off.
         summary: Leave out what the host has from `parse/feed`: the texts, and of each call its arguments and their places.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "streamId": stream_id,
             "complete": complete,
             "summary": summary,
         }
-        return cast("_results.ParseResult", self.call_with("parse/close", given, timeout))
+        return cast("_results.ParseResult", self.call_with("parse/close", params, timeout))
 
     def parse_feed(
         self,
@@ -232,11 +232,11 @@ class Methods:
         stream_id: The text that `parse/open` began.
         chunk: The next piece of the text.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "streamId": stream_id,
             "chunk": chunk,
         }
-        return cast("_results.FedText", self.call_with("parse/feed", given, timeout))
+        return cast("_results.FedText", self.call_with("parse/feed", params, timeout))
 
     def parse_open(
         self,
@@ -252,12 +252,12 @@ class Methods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "protocol": protocol,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.OpenedStream", self.call_with("parse/open", given, timeout))
+        return cast("_results.OpenedStream", self.call_with("parse/open", params, timeout))
 
     def prompt_generate(
         self,
@@ -287,7 +287,7 @@ class Methods:
         max_tokens: The most tokens of the whole text.
         context: Whose prompt it is: the profile of `agentId` decides which tools are in it.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "protocol": protocol,
             "shape": shape,
             "toolIds": tool_ids,
@@ -299,7 +299,7 @@ class Methods:
             "maxTokens": max_tokens,
             "context": context,
         }
-        return cast("_results.PromptResult", self.call_with("prompt/generate", given, timeout))
+        return cast("_results.PromptResult", self.call_with("prompt/generate", params, timeout))
 
     def prompt_grammar(
         self,
@@ -319,14 +319,14 @@ class Methods:
         tool_ids: Which tools, by id or alias; without it every tool that may be called.
         filter: Which tools are wanted.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "format": format,
             "protocol": protocol,
             "shape": shape,
             "toolIds": tool_ids,
             "filter": filter,
         }
-        return cast("_results.GrammarText", self.call_with("prompt/grammar", given, timeout))
+        return cast("_results.GrammarText", self.call_with("prompt/grammar", params, timeout))
 
     def registry_reload(
         self,
@@ -334,8 +334,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.RegistryChanges:
         """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
-        given: dict[str, Any] = {}
-        return cast("_results.RegistryChanges", self.call_with("registry/reload", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.RegistryChanges", self.call_with("registry/reload", params, timeout))
 
     def registry_status(
         self,
@@ -343,8 +343,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.RegistryChanges:
         """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
-        given: dict[str, Any] = {}
-        return cast("_results.RegistryChanges", self.call_with("registry/status", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.RegistryChanges", self.call_with("registry/status", params, timeout))
 
     def rpc_discover(
         self,
@@ -352,8 +352,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.OpenRpcDocument:
         """Gives the OpenRPC document of this daemon; needs neither trust nor tools."""
-        given: dict[str, Any] = {}
-        return cast("_results.OpenRpcDocument", self.call_with("rpc.discover", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.OpenRpcDocument", self.call_with("rpc.discover", params, timeout))
 
     def server_health(
         self,
@@ -361,8 +361,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.Health:
         """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
-        given: dict[str, Any] = {}
-        return cast("_results.Health", self.call_with("server/health", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.Health", self.call_with("server/health", params, timeout))
 
     def server_metrics(
         self,
@@ -374,10 +374,10 @@ class Methods:
 
         format: `prometheus`: the text that a scraper reads.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "format": format,
         }
-        return cast("_results.MetricsReport | _results.MetricsText", self.call_with("server/metrics", given, timeout))
+        return cast("_results.MetricsReport | _results.MetricsText", self.call_with("server/metrics", params, timeout))
 
     def service_list(
         self,
@@ -385,8 +385,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.ServiceList:
         """Lists the registered services."""
-        given: dict[str, Any] = {}
-        return cast("_results.ServiceList", self.call_with("service/list", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.ServiceList", self.call_with("service/list", params, timeout))
 
     def service_register(
         self,
@@ -400,11 +400,11 @@ class Methods:
         service_name: The service's name; it stands in front of the ids of its tools.
         methods: The methods (`MethodMetadata`): `name`, `description`, `parameters`, `agentCallable` and the rest of the page on services.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("_results.ServiceRegistration", self.call_with("service/register", given, timeout))
+        return cast("_results.ServiceRegistration", self.call_with("service/register", params, timeout))
 
     def service_unregister(
         self,
@@ -418,11 +418,11 @@ class Methods:
         service_name: The service.
         methods: Only these of its methods; all of them without it.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("_results.ServiceRemoval", self.call_with("service/unregister", given, timeout))
+        return cast("_results.ServiceRemoval", self.call_with("service/unregister", params, timeout))
 
     def state_get(
         self,
@@ -438,12 +438,12 @@ class Methods:
         agent_id: Whose private state; empty: that of calls without `context.agentId`.
         path: Where to look, with dots between names; empty: the whole.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "scope": scope,
             "agentId": agent_id,
             "path": path,
         }
-        return cast("_results.StateValue", self.call_with("state/get", given, timeout))
+        return cast("_results.StateValue", self.call_with("state/get", params, timeout))
 
     def state_set(
         self,
@@ -461,13 +461,13 @@ class Methods:
         values: What to put at which path; objects on the way are made. The path `""` replaces the whole, by an object.
         remove: Paths at which nothing stands afterwards; they are removed first.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "scope": scope,
             "agentId": agent_id,
             "values": values,
             "remove": remove,
         }
-        return cast("_results.StateWritten", self.call_with("state/set", given, timeout))
+        return cast("_results.StateWritten", self.call_with("state/set", params, timeout))
 
     def stream_read(
         self,
@@ -481,11 +481,11 @@ class Methods:
         handle: The handle that a result gave for its stream.
         wait_ms: Milliseconds to wait for the first new item.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "handle": handle,
             "waitMs": wait_ms,
         }
-        return cast("_results.StreamItems", self.call_with("stream/read", given, timeout))
+        return cast("_results.StreamItems", self.call_with("stream/read", params, timeout))
 
     def task_answer(
         self,
@@ -499,11 +499,11 @@ class Methods:
         task_id: The task.
         approval: The token of one of the task's `approvals`, and what its person chose.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
             "approval": approval,
         }
-        return cast("_results.Task", self.call_with("task/answer", given, timeout))
+        return cast("_results.Task", self.call_with("task/answer", params, timeout))
 
     def task_cancel(
         self,
@@ -515,10 +515,10 @@ class Methods:
 
         task_id: The task.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("_results.Task", self.call_with("task/cancel", given, timeout))
+        return cast("_results.Task", self.call_with("task/cancel", params, timeout))
 
     def task_get(
         self,
@@ -530,10 +530,10 @@ class Methods:
 
         task_id: The task.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("_results.Task", self.call_with("task/get", given, timeout))
+        return cast("_results.Task", self.call_with("task/get", params, timeout))
 
     def task_list(
         self,
@@ -547,11 +547,11 @@ class Methods:
         cursor: `nextCursor` of the page before.
         limit: Tasks on a page, at most 100.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("_results.TaskList", self.call_with("task/list", given, timeout))
+        return cast("_results.TaskList", self.call_with("task/list", params, timeout))
 
     def task_result(
         self,
@@ -565,11 +565,11 @@ class Methods:
         task_id: The task.
         wait_ms: Milliseconds to wait for the end of the task, at most an hour.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
             "waitMs": wait_ms,
         }
-        return cast("_results.ExecutionResult", self.call_with("task/result", given, timeout))
+        return cast("_results.ExecutionResult", self.call_with("task/result", params, timeout))
 
     def tool_cancel(
         self,
@@ -585,12 +585,12 @@ class Methods:
         task_id: The task.
         session_id: The agent's session.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "callId": call_id,
             "taskId": task_id,
             "sessionId": session_id,
         }
-        return cast("_results.CancelResult", self.call_with("tool/cancel", given, timeout))
+        return cast("_results.CancelResult", self.call_with("tool/cancel", params, timeout))
 
     def tool_convert(
         self,
@@ -614,7 +614,7 @@ class Methods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "to": to,
             "text": text,
             "calls": calls,
@@ -623,7 +623,7 @@ class Methods:
             "tools": tools,
             "options": options,
         }
-        return cast("_results.ConvertResult", self.call_with("tool/convert", given, timeout))
+        return cast("_results.ConvertResult", self.call_with("tool/convert", params, timeout))
 
     def tool_describe(
         self,
@@ -639,12 +639,12 @@ class Methods:
         version: The version, or a SemVer range where one is chosen.
         as_: The form that is wanted.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "toolId": tool_id,
             "version": version,
             "as": as_,
         }
-        return cast("_results.Description", self.call_with("tool/describe", given, timeout))
+        return cast("_results.Description", self.call_with("tool/describe", params, timeout))
 
     def tool_execute(
         self,
@@ -676,7 +676,7 @@ class Methods:
         args: The arguments by name.
         call: A call as `tool/parse` gave it, instead of `toolId` and `args`.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "timeoutMs": timeout_ms,
             "idempotencyKey": idempotency_key,
             "dryRun": dry_run,
@@ -689,7 +689,7 @@ class Methods:
             "args": args,
             "call": call,
         }
-        return cast("_results.ExecutionResult", self.call_with("tool/execute", given, timeout))
+        return cast("_results.ExecutionResult", self.call_with("tool/execute", params, timeout))
 
     def tool_execute_text(
         self,
@@ -725,7 +725,7 @@ class Methods:
         on_error: Whether a failed call stops the rest.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "timeoutMs": timeout_ms,
             "idempotencyKey": idempotency_key,
@@ -740,7 +740,7 @@ class Methods:
             "onError": on_error,
             "options": options,
         }
-        return cast("_results.ExecuteTextResult", self.call_with("tool/executeText", given, timeout))
+        return cast("_results.ExecuteTextResult", self.call_with("tool/executeText", params, timeout))
 
     def tool_explain(
         self,
@@ -760,14 +760,14 @@ class Methods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "protocol": protocol,
             "complete": complete,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.ExplainResult", self.call_with("tool/explain", given, timeout))
+        return cast("_results.ExplainResult", self.call_with("tool/explain", params, timeout))
 
     def tool_list(
         self,
@@ -785,13 +785,13 @@ class Methods:
         cursor: `nextCursor` of an earlier answer.
         limit: How many to give at most.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "filter": filter,
             "view": view,
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("_results.ToolList", self.call_with("tool/list", given, timeout))
+        return cast("_results.ToolList", self.call_with("tool/list", params, timeout))
 
     def tool_parse(
         self,
@@ -811,14 +811,14 @@ class Methods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "protocol": protocol,
             "complete": complete,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.ParseResult", self.call_with("tool/parse", given, timeout))
+        return cast("_results.ParseResult", self.call_with("tool/parse", params, timeout))
 
     def tool_repair(
         self,
@@ -838,14 +838,14 @@ class Methods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "protocol": protocol,
             "complete": complete,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.RepairResult", self.call_with("tool/repair", given, timeout))
+        return cast("_results.RepairResult", self.call_with("tool/repair", params, timeout))
 
     def tool_validate(
         self,
@@ -865,14 +865,14 @@ class Methods:
         manifest: A manifest as an object, or as its text: then problems have ranges.
         tools: Tools of this request only, to read and check with.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "toolId": tool_id,
             "args": args,
             "calls": calls,
             "manifest": manifest,
             "tools": tools,
         }
-        return cast("_results.ValidateResult", self.call_with("tool/validate", given, timeout))
+        return cast("_results.ValidateResult", self.call_with("tool/validate", params, timeout))
 
     def workflow_describe(
         self,
@@ -884,10 +884,10 @@ class Methods:
 
         workflow_id: The file's name without extension; with `workflow:` before it, the file's own `id` and its path are taken too.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "workflowId": workflow_id,
         }
-        return cast("_results.WorkflowDescription", self.call_with("workflow/describe", given, timeout))
+        return cast("_results.WorkflowDescription", self.call_with("workflow/describe", params, timeout))
 
     def workflow_graph(
         self,
@@ -901,11 +901,11 @@ class Methods:
         workflow_id: The workflow's id.
         format: The form that is wanted.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "workflowId": workflow_id,
             "format": format,
         }
-        return cast("_results.WorkflowGraph", self.call_with("workflow/graph", given, timeout))
+        return cast("_results.WorkflowGraph", self.call_with("workflow/graph", params, timeout))
 
     def workflow_list(
         self,
@@ -913,8 +913,8 @@ class Methods:
         timeout: float | None = None,
     ) -> _results.WorkflowList:
         """Lists the workflows with what they take and give."""
-        given: dict[str, Any] = {}
-        return cast("_results.WorkflowList", self.call_with("workflow/list", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.WorkflowList", self.call_with("workflow/list", params, timeout))
 
     def workflow_run(
         self,
@@ -942,7 +942,7 @@ class Methods:
         work_done_token: Send `$/progress` with it while the request is worked on.
         inputs: The values of the interface's inputs; those with a default may be missing.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "workflowId": workflow_id,
             "timeoutMs": timeout_ms,
             "idempotencyKey": idempotency_key,
@@ -953,7 +953,7 @@ class Methods:
             "workDoneToken": work_done_token,
             "inputs": inputs,
         }
-        return cast("_results.WorkflowRunResult", self.call_with("workflow/run", given, timeout))
+        return cast("_results.WorkflowRunResult", self.call_with("workflow/run", params, timeout))
 
 
 class AsyncMethods:
@@ -973,10 +973,10 @@ class AsyncMethods:
 
         session_id: The agent's session.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "sessionId": session_id,
         }
-        return cast("_results.EndedSession", await self.call_with("agent/end", given, timeout))
+        return cast("_results.EndedSession", await self.call_with("agent/end", params, timeout))
 
     async def agent_session(
         self,
@@ -992,12 +992,12 @@ class AsyncMethods:
         cursor: `nextCursor` of an earlier answer.
         limit: How many to give at most.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "sessionId": session_id,
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("_results.SessionView", await self.call_with("agent/session", given, timeout))
+        return cast("_results.SessionView", await self.call_with("agent/session", params, timeout))
 
     async def agent_step(
         self,
@@ -1027,7 +1027,7 @@ class AsyncMethods:
         context: Whose call it is.
         work_done_token: Send `$/progress` with it while the request is worked on.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "sessionId": session_id,
             "config": config,
@@ -1039,7 +1039,7 @@ class AsyncMethods:
             "context": context,
             "workDoneToken": work_done_token,
         }
-        return cast("_results.StepResult", await self.call_with("agent/step", given, timeout))
+        return cast("_results.StepResult", await self.call_with("agent/step", params, timeout))
 
     async def approval_list(
         self,
@@ -1047,8 +1047,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.ApprovalList:
         """The answers of persons that hold for later calls in this folder, and the questions that are open."""
-        given: dict[str, Any] = {}
-        return cast("_results.ApprovalList", await self.call_with("approval/list", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.ApprovalList", await self.call_with("approval/list", params, timeout))
 
     async def approval_revoke(
         self,
@@ -1064,12 +1064,12 @@ class AsyncMethods:
         tool_id: The tool's id or an alias.
         all: `true`: all of them.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "id": id,
             "toolId": tool_id,
             "all": all,
         }
-        return cast("_results.RevokedApprovals", await self.call_with("approval/revoke", given, timeout))
+        return cast("_results.RevokedApprovals", await self.call_with("approval/revoke", params, timeout))
 
     async def observation_format(
         self,
@@ -1087,13 +1087,13 @@ class AsyncMethods:
         shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
         max_chars: The most characters of the whole text.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "results": results,
             "protocol": protocol,
             "shape": shape,
             "maxChars": max_chars,
         }
-        return cast("_results.ObservationText", await self.call_with("observation/format", given, timeout))
+        return cast("_results.ObservationText", await self.call_with("observation/format", params, timeout))
 
     async def parse_close(
         self,
@@ -1109,12 +1109,12 @@ class AsyncMethods:
         complete: `false`: the text was cut off.
         summary: Leave out what the host has from `parse/feed`: the texts, and of each call its arguments and their places.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "streamId": stream_id,
             "complete": complete,
             "summary": summary,
         }
-        return cast("_results.ParseResult", await self.call_with("parse/close", given, timeout))
+        return cast("_results.ParseResult", await self.call_with("parse/close", params, timeout))
 
     async def parse_feed(
         self,
@@ -1128,11 +1128,11 @@ class AsyncMethods:
         stream_id: The text that `parse/open` began.
         chunk: The next piece of the text.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "streamId": stream_id,
             "chunk": chunk,
         }
-        return cast("_results.FedText", await self.call_with("parse/feed", given, timeout))
+        return cast("_results.FedText", await self.call_with("parse/feed", params, timeout))
 
     async def parse_open(
         self,
@@ -1148,12 +1148,12 @@ class AsyncMethods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "protocol": protocol,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.OpenedStream", await self.call_with("parse/open", given, timeout))
+        return cast("_results.OpenedStream", await self.call_with("parse/open", params, timeout))
 
     async def prompt_generate(
         self,
@@ -1183,7 +1183,7 @@ class AsyncMethods:
         max_tokens: The most tokens of the whole text.
         context: Whose prompt it is: the profile of `agentId` decides which tools are in it.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "protocol": protocol,
             "shape": shape,
             "toolIds": tool_ids,
@@ -1195,7 +1195,7 @@ class AsyncMethods:
             "maxTokens": max_tokens,
             "context": context,
         }
-        return cast("_results.PromptResult", await self.call_with("prompt/generate", given, timeout))
+        return cast("_results.PromptResult", await self.call_with("prompt/generate", params, timeout))
 
     async def prompt_grammar(
         self,
@@ -1215,14 +1215,14 @@ class AsyncMethods:
         tool_ids: Which tools, by id or alias; without it every tool that may be called.
         filter: Which tools are wanted.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "format": format,
             "protocol": protocol,
             "shape": shape,
             "toolIds": tool_ids,
             "filter": filter,
         }
-        return cast("_results.GrammarText", await self.call_with("prompt/grammar", given, timeout))
+        return cast("_results.GrammarText", await self.call_with("prompt/grammar", params, timeout))
 
     async def registry_reload(
         self,
@@ -1230,8 +1230,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.RegistryChanges:
         """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
-        given: dict[str, Any] = {}
-        return cast("_results.RegistryChanges", await self.call_with("registry/reload", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.RegistryChanges", await self.call_with("registry/reload", params, timeout))
 
     async def registry_status(
         self,
@@ -1239,8 +1239,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.RegistryChanges:
         """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
-        given: dict[str, Any] = {}
-        return cast("_results.RegistryChanges", await self.call_with("registry/status", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.RegistryChanges", await self.call_with("registry/status", params, timeout))
 
     async def rpc_discover(
         self,
@@ -1248,8 +1248,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.OpenRpcDocument:
         """Gives the OpenRPC document of this daemon; needs neither trust nor tools."""
-        given: dict[str, Any] = {}
-        return cast("_results.OpenRpcDocument", await self.call_with("rpc.discover", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.OpenRpcDocument", await self.call_with("rpc.discover", params, timeout))
 
     async def server_health(
         self,
@@ -1257,8 +1257,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.Health:
         """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
-        given: dict[str, Any] = {}
-        return cast("_results.Health", await self.call_with("server/health", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.Health", await self.call_with("server/health", params, timeout))
 
     async def server_metrics(
         self,
@@ -1270,10 +1270,10 @@ class AsyncMethods:
 
         format: `prometheus`: the text that a scraper reads.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "format": format,
         }
-        return cast("_results.MetricsReport | _results.MetricsText", await self.call_with("server/metrics", given, timeout))
+        return cast("_results.MetricsReport | _results.MetricsText", await self.call_with("server/metrics", params, timeout))
 
     async def service_list(
         self,
@@ -1281,8 +1281,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.ServiceList:
         """Lists the registered services."""
-        given: dict[str, Any] = {}
-        return cast("_results.ServiceList", await self.call_with("service/list", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.ServiceList", await self.call_with("service/list", params, timeout))
 
     async def service_register(
         self,
@@ -1296,11 +1296,11 @@ class AsyncMethods:
         service_name: The service's name; it stands in front of the ids of its tools.
         methods: The methods (`MethodMetadata`): `name`, `description`, `parameters`, `agentCallable` and the rest of the page on services.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("_results.ServiceRegistration", await self.call_with("service/register", given, timeout))
+        return cast("_results.ServiceRegistration", await self.call_with("service/register", params, timeout))
 
     async def service_unregister(
         self,
@@ -1314,11 +1314,11 @@ class AsyncMethods:
         service_name: The service.
         methods: Only these of its methods; all of them without it.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("_results.ServiceRemoval", await self.call_with("service/unregister", given, timeout))
+        return cast("_results.ServiceRemoval", await self.call_with("service/unregister", params, timeout))
 
     async def state_get(
         self,
@@ -1334,12 +1334,12 @@ class AsyncMethods:
         agent_id: Whose private state; empty: that of calls without `context.agentId`.
         path: Where to look, with dots between names; empty: the whole.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "scope": scope,
             "agentId": agent_id,
             "path": path,
         }
-        return cast("_results.StateValue", await self.call_with("state/get", given, timeout))
+        return cast("_results.StateValue", await self.call_with("state/get", params, timeout))
 
     async def state_set(
         self,
@@ -1357,13 +1357,13 @@ class AsyncMethods:
         values: What to put at which path; objects on the way are made. The path `""` replaces the whole, by an object.
         remove: Paths at which nothing stands afterwards; they are removed first.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "scope": scope,
             "agentId": agent_id,
             "values": values,
             "remove": remove,
         }
-        return cast("_results.StateWritten", await self.call_with("state/set", given, timeout))
+        return cast("_results.StateWritten", await self.call_with("state/set", params, timeout))
 
     async def stream_read(
         self,
@@ -1377,11 +1377,11 @@ class AsyncMethods:
         handle: The handle that a result gave for its stream.
         wait_ms: Milliseconds to wait for the first new item.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "handle": handle,
             "waitMs": wait_ms,
         }
-        return cast("_results.StreamItems", await self.call_with("stream/read", given, timeout))
+        return cast("_results.StreamItems", await self.call_with("stream/read", params, timeout))
 
     async def task_answer(
         self,
@@ -1395,11 +1395,11 @@ class AsyncMethods:
         task_id: The task.
         approval: The token of one of the task's `approvals`, and what its person chose.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
             "approval": approval,
         }
-        return cast("_results.Task", await self.call_with("task/answer", given, timeout))
+        return cast("_results.Task", await self.call_with("task/answer", params, timeout))
 
     async def task_cancel(
         self,
@@ -1411,10 +1411,10 @@ class AsyncMethods:
 
         task_id: The task.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("_results.Task", await self.call_with("task/cancel", given, timeout))
+        return cast("_results.Task", await self.call_with("task/cancel", params, timeout))
 
     async def task_get(
         self,
@@ -1426,10 +1426,10 @@ class AsyncMethods:
 
         task_id: The task.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("_results.Task", await self.call_with("task/get", given, timeout))
+        return cast("_results.Task", await self.call_with("task/get", params, timeout))
 
     async def task_list(
         self,
@@ -1443,11 +1443,11 @@ class AsyncMethods:
         cursor: `nextCursor` of the page before.
         limit: Tasks on a page, at most 100.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("_results.TaskList", await self.call_with("task/list", given, timeout))
+        return cast("_results.TaskList", await self.call_with("task/list", params, timeout))
 
     async def task_result(
         self,
@@ -1461,11 +1461,11 @@ class AsyncMethods:
         task_id: The task.
         wait_ms: Milliseconds to wait for the end of the task, at most an hour.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "taskId": task_id,
             "waitMs": wait_ms,
         }
-        return cast("_results.ExecutionResult", await self.call_with("task/result", given, timeout))
+        return cast("_results.ExecutionResult", await self.call_with("task/result", params, timeout))
 
     async def tool_cancel(
         self,
@@ -1481,12 +1481,12 @@ class AsyncMethods:
         task_id: The task.
         session_id: The agent's session.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "callId": call_id,
             "taskId": task_id,
             "sessionId": session_id,
         }
-        return cast("_results.CancelResult", await self.call_with("tool/cancel", given, timeout))
+        return cast("_results.CancelResult", await self.call_with("tool/cancel", params, timeout))
 
     async def tool_convert(
         self,
@@ -1510,7 +1510,7 @@ class AsyncMethods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "to": to,
             "text": text,
             "calls": calls,
@@ -1519,7 +1519,7 @@ class AsyncMethods:
             "tools": tools,
             "options": options,
         }
-        return cast("_results.ConvertResult", await self.call_with("tool/convert", given, timeout))
+        return cast("_results.ConvertResult", await self.call_with("tool/convert", params, timeout))
 
     async def tool_describe(
         self,
@@ -1535,12 +1535,12 @@ class AsyncMethods:
         version: The version, or a SemVer range where one is chosen.
         as_: The form that is wanted.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "toolId": tool_id,
             "version": version,
             "as": as_,
         }
-        return cast("_results.Description", await self.call_with("tool/describe", given, timeout))
+        return cast("_results.Description", await self.call_with("tool/describe", params, timeout))
 
     async def tool_execute(
         self,
@@ -1572,7 +1572,7 @@ class AsyncMethods:
         args: The arguments by name.
         call: A call as `tool/parse` gave it, instead of `toolId` and `args`.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "timeoutMs": timeout_ms,
             "idempotencyKey": idempotency_key,
             "dryRun": dry_run,
@@ -1585,7 +1585,7 @@ class AsyncMethods:
             "args": args,
             "call": call,
         }
-        return cast("_results.ExecutionResult", await self.call_with("tool/execute", given, timeout))
+        return cast("_results.ExecutionResult", await self.call_with("tool/execute", params, timeout))
 
     async def tool_execute_text(
         self,
@@ -1621,7 +1621,7 @@ class AsyncMethods:
         on_error: Whether a failed call stops the rest.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "timeoutMs": timeout_ms,
             "idempotencyKey": idempotency_key,
@@ -1636,7 +1636,7 @@ class AsyncMethods:
             "onError": on_error,
             "options": options,
         }
-        return cast("_results.ExecuteTextResult", await self.call_with("tool/executeText", given, timeout))
+        return cast("_results.ExecuteTextResult", await self.call_with("tool/executeText", params, timeout))
 
     async def tool_explain(
         self,
@@ -1656,14 +1656,14 @@ class AsyncMethods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "protocol": protocol,
             "complete": complete,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.ExplainResult", await self.call_with("tool/explain", given, timeout))
+        return cast("_results.ExplainResult", await self.call_with("tool/explain", params, timeout))
 
     async def tool_list(
         self,
@@ -1681,13 +1681,13 @@ class AsyncMethods:
         cursor: `nextCursor` of an earlier answer.
         limit: How many to give at most.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "filter": filter,
             "view": view,
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("_results.ToolList", await self.call_with("tool/list", given, timeout))
+        return cast("_results.ToolList", await self.call_with("tool/list", params, timeout))
 
     async def tool_parse(
         self,
@@ -1707,14 +1707,14 @@ class AsyncMethods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "protocol": protocol,
             "complete": complete,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.ParseResult", await self.call_with("tool/parse", given, timeout))
+        return cast("_results.ParseResult", await self.call_with("tool/parse", params, timeout))
 
     async def tool_repair(
         self,
@@ -1734,14 +1734,14 @@ class AsyncMethods:
         tools: Tools of this request only, to read and check with.
         options: How to read; what is given goes over the settings.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "text": text,
             "protocol": protocol,
             "complete": complete,
             "tools": tools,
             "options": options,
         }
-        return cast("_results.RepairResult", await self.call_with("tool/repair", given, timeout))
+        return cast("_results.RepairResult", await self.call_with("tool/repair", params, timeout))
 
     async def tool_validate(
         self,
@@ -1761,14 +1761,14 @@ class AsyncMethods:
         manifest: A manifest as an object, or as its text: then problems have ranges.
         tools: Tools of this request only, to read and check with.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "toolId": tool_id,
             "args": args,
             "calls": calls,
             "manifest": manifest,
             "tools": tools,
         }
-        return cast("_results.ValidateResult", await self.call_with("tool/validate", given, timeout))
+        return cast("_results.ValidateResult", await self.call_with("tool/validate", params, timeout))
 
     async def workflow_describe(
         self,
@@ -1780,10 +1780,10 @@ class AsyncMethods:
 
         workflow_id: The file's name without extension; with `workflow:` before it, the file's own `id` and its path are taken too.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "workflowId": workflow_id,
         }
-        return cast("_results.WorkflowDescription", await self.call_with("workflow/describe", given, timeout))
+        return cast("_results.WorkflowDescription", await self.call_with("workflow/describe", params, timeout))
 
     async def workflow_graph(
         self,
@@ -1797,11 +1797,11 @@ class AsyncMethods:
         workflow_id: The workflow's id.
         format: The form that is wanted.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "workflowId": workflow_id,
             "format": format,
         }
-        return cast("_results.WorkflowGraph", await self.call_with("workflow/graph", given, timeout))
+        return cast("_results.WorkflowGraph", await self.call_with("workflow/graph", params, timeout))
 
     async def workflow_list(
         self,
@@ -1809,8 +1809,8 @@ class AsyncMethods:
         timeout: float | None = None,
     ) -> _results.WorkflowList:
         """Lists the workflows with what they take and give."""
-        given: dict[str, Any] = {}
-        return cast("_results.WorkflowList", await self.call_with("workflow/list", given, timeout))
+        params: dict[str, Any] = {}
+        return cast("_results.WorkflowList", await self.call_with("workflow/list", params, timeout))
 
     async def workflow_run(
         self,
@@ -1838,7 +1838,7 @@ class AsyncMethods:
         work_done_token: Send `$/progress` with it while the request is worked on.
         inputs: The values of the interface's inputs; those with a default may be missing.
         """
-        given: dict[str, Any] = {
+        params: dict[str, Any] = {
             "workflowId": workflow_id,
             "timeoutMs": timeout_ms,
             "idempotencyKey": idempotency_key,
@@ -1849,4 +1849,4 @@ class AsyncMethods:
             "workDoneToken": work_done_token,
             "inputs": inputs,
         }
-        return cast("_results.WorkflowRunResult", await self.call_with("workflow/run", given, timeout))
+        return cast("_results.WorkflowRunResult", await self.call_with("workflow/run", params, timeout))

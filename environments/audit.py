@@ -79,15 +79,15 @@ class Advisories:
                 f"{whence} is no advisory of OSV, no report of pip-audit and no answer of PyPI about a version"
             )
 
-    def _report(self, ecosystem: str, name: str, version: str, found: list[dict[str, Any]]) -> None:
+    def _report(self, ecosystem: str, name: str, version: str, advisories: list[dict[str, Any]]) -> None:
         self.count += 1
         vulnerabilities = self._said.setdefault((ecosystem, _name(ecosystem, name), version), [])
-        for one in found:
-            if not one.get("withdrawn"):
-                fixed = _texts(one.get("fix_versions") or one.get("fixed_in"))
-                summary = str(one.get("summary") or one.get("description") or "")
+        for advisory in advisories:
+            if not advisory.get("withdrawn"):
+                fixed = _texts(advisory.get("fix_versions") or advisory.get("fixed_in"))
+                summary = str(advisory.get("summary") or advisory.get("description") or "")
                 vulnerability = Vulnerability(
-                    name, version, str(one.get("id")), _texts(one.get("aliases")), _line(summary), fixed
+                    name, version, str(advisory.get("id")), _texts(advisory.get("aliases")), _line(summary), fixed
                 )
                 vulnerabilities.append(vulnerability)
 
@@ -98,15 +98,15 @@ class Advisories:
         vulnerabilities = self._said.get((*key, version))
         if vulnerabilities is None and not any(item == ecosystem for item, _ in self._osv):
             return None
-        found = {vulnerability.id: vulnerability for vulnerability in vulnerabilities or ()}
+        by_id = {vulnerability.id: vulnerability for vulnerability in vulnerabilities or ()}
         for affected in self._osv.get(key, ()):
             if _hits(affected, ecosystem, version):
                 of = cast("dict[str, Any]", affected["of"])
                 summary = str(of.get("summary") or of.get("details") or "")
                 fixed = tuple(dict.fromkeys(text for event in _events(affected) if (text := event.get("fixed"))))
                 vulnerability = Vulnerability(name, version, of["id"], _texts(of.get("aliases")), _line(summary), fixed)
-                found.setdefault(vulnerability.id, vulnerability)
-        return sorted(found.values())
+                by_id.setdefault(vulnerability.id, vulnerability)
+        return sorted(by_id.values())
 
 
 def read_advisories(paths: Iterable[str | Path]) -> Advisories:
@@ -145,9 +145,9 @@ def _documents(path: Path) -> Iterator[tuple[str, bytes]]:
         yield str(path), path.read_bytes()
 
 
-def _bounded(found: Iterable[tuple[str, int, Any]]) -> Iterator[tuple[str, bytes]]:
+def _bounded(files: Iterable[tuple[str, int, Any]]) -> Iterator[tuple[str, bytes]]:
     total = 0
-    for number, (name, size, read) in enumerate(found):
+    for number, (name, size, read) in enumerate(files):
         total += size
         if size > MAX_ADVISORY_BYTES or total > MAX_DATA_BYTES or number >= MAX_FILES:
             raise DataError(

@@ -14,7 +14,7 @@ sys.setrecursionlimit(2000)
 
 def sources(top: str) -> list[tuple[int, str]]:
     """(size, path) of every source file below a folder, the largest first."""
-    found: list[tuple[int, str]] = []
+    files: list[tuple[int, str]] = []
     waiting = [top]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
@@ -22,8 +22,8 @@ def sources(top: str) -> list[tuple[int, str]]:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 elif entry.name.endswith(".py") and entry.is_file(follow_symlinks=False):
-                    found.append((entry.stat().st_size, entry.path))
-    return sorted(found, reverse=True)
+                    files.append((entry.stat().st_size, entry.path))
+    return sorted(files, reverse=True)
 
 
 def compile_file(path: str) -> None:

@@ -38,10 +38,12 @@ class PipSettings(msgspec.Struct, frozen=True):
 
 def pip_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
     """What holds now. Files are read again only when they changed."""
-    given = os.environ if environ is None else environ
+    environment = os.environ if environ is None else environ
     names = ("PIP_", "UV_", "XDG_", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "HOME", "VIRTUAL_ENV")
-    variables = tuple(sorted((name, value) for name, value in given.items() if name.startswith(names)))
-    return _read(variables, tuple((path, *_stamp(path)) for path in (*_pip_files(given), *_uv_files(given))))
+    variables = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(names)))
+    return _read(
+        variables, tuple((path, *_stamp(path)) for path in (*_pip_files(environment), *_uv_files(environment)))
+    )
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
@@ -144,13 +146,13 @@ def _read(variables: tuple[tuple[str, str], ...], files: tuple[tuple[str, int, i
 
 def _distinct(pairs: Mapping[tuple[str, str], None]) -> tuple[tuple[str, str], ...]:
     """Each address once, as it was found first."""
-    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for text, where in pairs:
-        found.setdefault(text, where)
-    return tuple(found.items())
+        origins.setdefault(text, where)
+    return tuple(origins.items())
 
 
-def _read_pip_file(path: str, found: _Found) -> None:
+def _read_pip_file(path: str, settings: _Found) -> None:
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(configuration_text(path))
@@ -159,24 +161,24 @@ def _read_pip_file(path: str, found: _Found) -> None:
     for section in ("global", "install"):
         if parser.has_section(section):
             for name, value in parser.items(section):
-                found.take(name.replace("_", "-"), value.split(), path)
+                settings.take(name.replace("_", "-"), value.split(), path)
 
 
-def _read_uv_file(path: str, found: _Found) -> None:
+def _read_uv_file(path: str, settings: _Found) -> None:
     try:
         raw = tomllib.loads(configuration_text(path))
     except tomllib.TOMLDecodeError:
         return
     for table in (raw.get("pip"), raw):
         if isinstance(table, dict):
-            _read_uv_table(cast("dict[str, Any]", table), path, found)
+            _read_uv_table(cast("dict[str, Any]", table), path, settings)
 
 
-def _read_uv_table(table: Mapping[str, Any], path: str, found: _Found) -> None:
+def _read_uv_table(table: Mapping[str, Any], path: str, settings: _Found) -> None:
     for name in ("index-url", "extra-index-url", "find-links", "no-index", "index-strategy"):
         if name in table:
             value = table[name]
-            found.take(
+            settings.take(
                 name, [str(item) for item in cast("list[Any]", value if isinstance(value, list) else [value])], path
             )
     listed = table.get("index")
@@ -188,14 +190,14 @@ def _read_uv_table(table: Mapping[str, Any], path: str, found: _Found) -> None:
         if index.get("explicit") or not url:
             continue  # only for packages that a project assigns to it
         if index.get("format") == "flat":
-            found.find_links.append((url, path))
+            settings.find_links.append((url, path))
         elif index.get("default"):
-            found.default = (url, path)
+            settings.default = (url, path)
         else:
-            found.extra.append((url, path))
+            settings.extra.append((url, path))
 
 
-def _read_uv_variables(environ: Mapping[str, str], found: _Found) -> None:
+def _read_uv_variables(environ: Mapping[str, str], settings: _Found) -> None:
     def urls(name: str) -> list[str]:
         # `name=https://…`: an index may be given a name
         words = environ[name].replace(",", " ").split() if name == "UV_FIND_LINKS" else environ[name].split()
@@ -211,7 +213,7 @@ def _read_uv_variables(environ: Mapping[str, str], found: _Found) -> None:
         ("UV_INDEX_STRATEGY", "index-strategy"),
     ):
         if environ.get(name):
-            found.take(option, urls(name), name)
+            settings.take(option, urls(name), name)
 
 
 # Which npm registries this user is configured for: npm's own files and variables, bun's file, else the public registry. Later and more special places
@@ -241,10 +243,10 @@ class NpmSettings(msgspec.Struct, frozen=True):
 def npm_settings(prefixes: tuple[str, ...] = (), environ: Mapping[str, str] | None = None) -> NpmSettings:
     """What holds now. `prefixes` are the folders that Node stands in (`/usr` for `/usr/bin/node`), and npm's own folder with the
     built-in file. Files are read again only when they changed."""
-    given = os.environ if environ is None else environ
+    environment = os.environ if environ is None else environ
     names = ("npm_", "bun_", "xdg_", "node_extra_ca_certs", "ssl_cert_file", "home")
-    variables = tuple(sorted((name, value) for name, value in given.items() if name.lower().startswith(names)))
-    files = (*_npm_files(given, prefixes), *_bun_files(given))
+    variables = tuple(sorted((name, value) for name, value in environment.items() if name.lower().startswith(names)))
+    files = (*_npm_files(environment, prefixes), *_bun_files(environment))
     return _read_npm(variables, prefixes, tuple((path, *_stamp(path)) for path in files))
 
 
@@ -330,14 +332,14 @@ def _read_npm(
     )
 
 
-def _read_npmrc(text: str, path: str, environ: Mapping[str, str], found: _NpmFound) -> None:
+def _read_npmrc(text: str, path: str, environ: Mapping[str, str], settings: _NpmFound) -> None:
     for line in text.splitlines():
         line = line.strip()
         if not line or line[0] in ";#[":
             continue
         name, equals, value = line.partition("=")
         if equals:
-            found.take(_plain(name, environ), _plain(value, environ), path)
+            settings.take(_plain(name, environ), _plain(value, environ), path)
 
 
 def _plain(text: str, environ: Mapping[str, str]) -> str:
@@ -348,7 +350,7 @@ def _plain(text: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: environ.get(match.group(1).rstrip("?"), match.group()), text)
 
 
-def _read_bunfig(path: str, found: _NpmFound) -> None:
+def _read_bunfig(path: str, settings: _NpmFound) -> None:
     try:
         raw = tomllib.loads(configuration_text(path))
     except tomllib.TOMLDecodeError:
@@ -357,21 +359,21 @@ def _read_bunfig(path: str, found: _NpmFound) -> None:
     if not isinstance(install, dict):
         return
     table = cast("dict[str, Any]", install)
-    _read_bun_registry(table.get("registry"), "registry", path, found)
+    _read_bun_registry(table.get("registry"), "registry", path, settings)
     scopes = table.get("scopes")
     for scope, value in (cast("dict[str, Any]", scopes) if isinstance(scopes, dict) else {}).items():
         name = scope if scope.startswith("@") else f"@{scope}"
-        _read_bun_registry(value, f"{name}:registry", path, found)
+        _read_bun_registry(value, f"{name}:registry", path, settings)
     if isinstance(table.get("cafile"), str):
-        found.certificates = str(table["cafile"])
+        settings.certificates = str(table["cafile"])
 
 
-def _read_bun_registry(value: object, name: str, path: str, found: _NpmFound) -> None:
+def _read_bun_registry(value: object, name: str, path: str, settings: _NpmFound) -> None:
     if isinstance(value, dict):
         table = cast("dict[str, Any]", value)
         url = str(table.get("url", ""))
-        found.take(name, url, path)
+        settings.take(name, url, path)
         if {"token", "password", "username"} & table.keys():
-            found.credentials.add(url.partition("://")[2].rstrip("/"))
+            settings.credentials.add(url.partition("://")[2].rstrip("/"))
     elif isinstance(value, str):
-        found.take(name, value, path)
+        settings.take(name, value, path)

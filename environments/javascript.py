@@ -207,11 +207,13 @@ def _npm_version(place: str) -> str:
 
 def installer(options: Options) -> str | Missing:
     """The package managers that are here, for a person: name, version and place."""
-    found = [one for one in (_find_bun(options), _find_npm(options)) if isinstance(one, _Installer)]
-    if found:
-        return "; ".join(f"{one.name} {one.version} ({one.place})" for one in found)
+    installers = [
+        candidate for candidate in (_find_bun(options), _find_npm(options)) if isinstance(candidate, _Installer)
+    ]
+    if installers:
+        return "; ".join(f"{candidate.name} {candidate.version} ({candidate.place})" for candidate in installers)
     bun, npm = _find_bun(options), _find_npm(options)
-    reasons = [one.reason for one in (bun, npm) if isinstance(one, Missing)]
+    reasons = [candidate.reason for candidate in (bun, npm) if isinstance(candidate, Missing)]
     return Missing("; ".join(reasons), bun.remedy if isinstance(bun, Missing) else "")
 
 
@@ -228,11 +230,13 @@ def _choose(files: dict[str, bytes], options: Options) -> tuple[_Installer, str]
     if BUN_LOCK in files and not npm_lock and isinstance(bun, Missing):
         raise _no_installer(f"bun.lock needs bun, and {bun.reason}", bun.remedy)
     order = (npm, bun) if options.allow_build else (bun, npm)
-    for found in order:
-        if isinstance(found, _Installer):
-            return found, ""
-    missing = [found for found in order if isinstance(found, Missing)]
-    raise _no_installer(f"packages need bun or npm: {'; '.join(found.reason for found in missing)}", missing[0].remedy)
+    for candidate in order:
+        if isinstance(candidate, _Installer):
+            return candidate, ""
+    missing = [candidate for candidate in order if isinstance(candidate, Missing)]
+    raise _no_installer(
+        f"packages need bun or npm: {'; '.join(candidate.reason for candidate in missing)}", missing[0].remedy
+    )
 
 
 def _no_installer(message: str, remedy: str) -> DependencyFault:
@@ -251,7 +255,7 @@ def recipe(declared: Declared, options: Options) -> Recipe:
     registries = Registries(settings, options, (*wanted.direct, *(name for name, _ in locked.packages)))
     more_hosts = registries.check_addresses(locked, lock)
     certificates, shown = certificates_of(settings)
-    given = (
+    named_files = (
         (MANIFEST, files[MANIFEST] if lock else wanted.bare),
         *(
             ((lock if manager.name == "npm" else lock.replace(NPM_LOCKS[1], NPM_LOCKS[0]), locked.text),)
@@ -267,16 +271,16 @@ def recipe(declared: Declared, options: Options) -> Recipe:
         identity={
             "installer": [manager.name, manager.version, manager.runtime],
             "machine": [platform.system(), platform.machine(), *platform.libc_ver()],
-            "files": [[name, hashlib.sha256(content).hexdigest()] for name, content in given],
+            "files": [[name, hashlib.sha256(content).hexdigest()] for name, content in named_files],
             "build": options.allow_build,
         },
-        files=given,
+        files=named_files,
         steps=steps,
         hosts=tuple(dict.fromkeys((*registries.rules, *more_hosts))),
         # bun trusts what is in its cache without a look at the lock file's hashes
         cache=""
         if lock and manager.name == "bun"
-        else f"{manager.name}-{hashlib.sha256(given[-1][1]).hexdigest()[:12]}",
+        else f"{manager.name}-{hashlib.sha256(named_files[-1][1]).hexdigest()[:12]}",
         private_cache=options.allow_build,
         findings=tuple(_findings(files, wanted, locked, lock))[:_FINDINGS],
     )
@@ -372,8 +376,8 @@ def finish(recipe: Recipe, tree: str, done: tuple[Done, ...]) -> Finished:
     """Keeps the packages only, and names them. Raises `DependencyFault` for a link that leaves the environment."""
     lock = b""
     for name in (BUN_LOCK, *NPM_LOCKS):
-        found = _read(f"{tree}/{name}") if recipe.form == MANIFEST else b""
-        lock = lock or found
+        content = _read(f"{tree}/{name}") if recipe.form == MANIFEST else b""
+        lock = lock or content
     with os.scandir(tree) as listed:
         strays = [entry for entry in listed if entry.name != "node_modules"]
     for entry in strays:

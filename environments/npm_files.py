@@ -179,9 +179,9 @@ def read_npm_lock(data: bytes, file: str) -> Locked:
             raise _fault(file, f"'{name}' is a link to a folder", "install what it links to from a registry", name)
         if entry.get("dev") or entry.get("devOptional") or entry.get("inBundle") or entry.get("bundled"):
             continue
-        found = str(entry.get("version", ""))
-        if not _PINNED.fullmatch(found):
-            _specification(name, found, file)  # version 1 writes the address of a git or tarball package here
+        pinned_version = str(entry.get("version", ""))
+        if not _PINNED.fullmatch(pinned_version):
+            _specification(name, pinned_version, file)  # version 1 writes the address of a git or tarball package here
         resolved = entry.get("resolved")
         if isinstance(resolved, str):
             if not resolved.startswith(("https://", "http://")):
@@ -190,7 +190,7 @@ def read_npm_lock(data: bytes, file: str) -> Locked:
         findings.extend(_hash_findings(entry.get("integrity"), file, name))
         if entry.get("hasInstallScript"):
             findings.append(Finding(file, 0, f"'{name}' has install scripts, which run only with execution.allowBuild"))
-        packages.append((name, found))
+        packages.append((name, pinned_version))
     for _, entry in _npm_entries(raw, file):
         entry.pop("resolved", None)
     return Locked(tuple(packages), tuple(findings), tuple(addresses), msgspec.json.encode(raw))
@@ -265,13 +265,13 @@ def read_bun_lock(data: bytes) -> Locked:
         parts = cast("list[Any]", value) if isinstance(value, list) else []
         if not parts or not isinstance(parts[0], str):
             raise _fault(BUN_LOCK, f"'{place[:100]}' cannot be read", refused=False)
-        name, at, found = parts[0][1:].partition("@")
+        name, at, version = parts[0][1:].partition("@")
         name = parts[0][0] + name
-        if not at or not _PINNED.fullmatch(found):
-            _specification(name, found, BUN_LOCK)
-            raise _fault(BUN_LOCK, f"'{name}' has no version but {found[:100]!r}", package=name)
+        if not at or not _PINNED.fullmatch(version):
+            _specification(name, version, BUN_LOCK)
+            raise _fault(BUN_LOCK, f"'{name}' has no version but {version[:100]!r}", package=name)
         if len(parts) > 1 and isinstance(parts[1], str) and parts[1]:
             addresses.append((name, parts[1]))
         findings.extend(_hash_findings(parts[-1] if len(parts) > 3 else None, BUN_LOCK, name))
-        packages.append((name, found))
+        packages.append((name, version))
     return Locked(tuple(packages), tuple(findings), tuple(addresses), data)

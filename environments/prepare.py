@@ -85,10 +85,10 @@ async def prepare(
     Without `install` only an environment that is ready is given. `again`: a failure of the last minute is not believed.
     Raises `DependencyFault`, `PathRefused` (the script's own path), `Cancelled`. Call it on the loop's thread.
     """
-    made = recipe_for(folder, script, language, options)
-    if made is None:
+    maker_and_recipe = recipe_for(folder, script, language, options)
+    if maker_and_recipe is None:
         return None
-    maker, recipe = made
+    maker, recipe = maker_and_recipe
     store = Store(options.store)
     lease = store.ready(recipe.key)
     if lease is not None:

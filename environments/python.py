@@ -344,7 +344,7 @@ class _Places:
 
 def finish(recipe: Recipe, tree: str, done: tuple[Done, ...]) -> Finished:
     """The packages and the lock; refuses a tree whose interpreter or settings a package has replaced."""
-    text = next(one.stdout.decode("utf-8", "replace") for one in done if one.name == "install")
+    text = next(step.stdout.decode("utf-8", "replace") for step in done if step.name == "install")
     parts = {head: body for head, _, body in (part.partition("\n") for part in text.split("#tamis ")[1:])}
     venv = parts.get("venv", "").partition("\n")
     config = Path(tree, "pyvenv.cfg")
@@ -363,10 +363,10 @@ def finish(recipe: Recipe, tree: str, done: tuple[Done, ...]) -> Finished:
 
 
 def _packages(tree: str) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+    packages: list[tuple[str, str]] = []
     for place in sorted(Path(tree, "lib").glob("python3.*/site-packages")):
         if place.is_symlink():
             continue
         names = (name.removesuffix(".dist-info") for name in os.listdir(place) if name.endswith(".dist-info"))
-        found += [(name, version) for name, _, version in (name.partition("-") for name in names)]
-    return tuple(sorted(found))
+        packages += [(name, version) for name, _, version in (name.partition("-") for name in names)]
+    return tuple(sorted(packages))

@@ -86,7 +86,7 @@ async def unreached(hosts: Sequence[str], options: Options, *, seconds: float = 
         gather = await asyncio.gather(*(look(target) for target in dict.fromkeys(hosts[:_MAX_HOSTS])))
     finally:
         addresses.close()
-    return tuple(one for one in gather if one is not None)
+    return tuple(failure for failure in gather if failure is not None)
 
 
 async def _look_up(host: str, port: int) -> Sequence[str]:
@@ -96,24 +96,24 @@ async def _look_up(host: str, port: int) -> Sequence[str]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str] | OSError] = loop.create_future()
 
-    def tell(found: list[str] | OSError) -> None:
+    def tell(outcome: list[str] | OSError) -> None:
         if not answer.done():
-            answer.set_result(found)
+            answer.set_result(outcome)
 
     def ask() -> None:
         try:
-            found: list[str] | OSError = [
+            outcome: list[str] | OSError = [
                 str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             ]
         except (OSError, UnicodeError) as error:
-            found = error if isinstance(error, OSError) else OSError(str(error))
+            outcome = error if isinstance(error, OSError) else OSError(str(error))
         try:
-            loop.call_soon_threadsafe(tell, found)
+            loop.call_soon_threadsafe(tell, outcome)
         except RuntimeError:
             return  # the loop is closed: the answer came too late
 
     threading.Thread(target=ask, name="tamis-index-lookup", daemon=True).start()
-    found = await answer
-    if isinstance(found, OSError):
-        raise found
-    return found
+    outcome = await answer
+    if isinstance(outcome, OSError):
+        raise outcome
+    return outcome

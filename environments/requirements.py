@@ -255,8 +255,8 @@ def parse_requirement(text: str, place: str) -> Requirement:
     return Requirement(name, shown, match["url"] or "", hashes, pinned, place)
 
 
-def _check_hash(given: str, place: str) -> None:
-    kind, _, digest = given.partition(":")
+def _check_hash(hash_text: str, place: str) -> None:
+    kind, _, digest = hash_text.partition(":")
     remedy = "`uv pip compile --generate-hashes` writes the right ones"
     digits = _DIGITS.get(kind)
     if digits is None:

@@ -131,18 +131,18 @@ def _needs(flat: str) -> list[tuple[str, str]]:
 
 def _required(flat: str) -> list[str]:
     """What the declaration itself asks for, as uv says it."""
-    found = (item.rstrip(".,:;") for group in _REQUIRED.findall(flat) for item in group.split(" and "))
-    return list(dict.fromkeys(one for one in found if one))
+    requirements = (item.rstrip(".,:;") for group in _REQUIRED.findall(flat) for item in group.split(" and "))
+    return list(dict.fromkeys(requirement for requirement in requirements if requirement))
 
 
 def _conflict(flat: str) -> str:
     """Who needs what, and what is asked for beside it; each once."""
     needs = _needs(flat)
     asked = [item for item in _required(flat) if item not in (who for who, _ in needs)]
-    said = [f"{who} needs {what}" for who, what in needs[:3]]
+    clauses = [f"{who} needs {what}" for who, what in needs[:3]]
     if asked:
-        said.append(f"{' and '.join(asked[:3])} {'is' if len(asked) == 1 else 'are'} asked for")
-    return "the requirements contradict each other" + (f": {', and '.join(said)}" if said else "")
+        clauses.append(f"{' and '.join(asked[:3])} {'is' if len(asked) == 1 else 'are'} asked for")
+    return "the requirements contradict each other" + (f": {', and '.join(clauses)}" if clauses else "")
 
 
 def _network(recipe: Recipe, flat: str, outcome: RunOutcome, text: str) -> DependencyFault:

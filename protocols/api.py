@@ -294,13 +294,13 @@ class PieceReader(StreamReader):
         if self._gate.open or self._walk.context.asks_for_json:
             return 0
         waiting = [*self._open, *self._calls, *(piece for piece in self._queue if isinstance(piece, Found))]
-        return max(0, min([self._walk.base, *(found.span[0] - BEHIND for found in waiting)]))
+        return max(0, min([self._walk.base, *(entry.span[0] - BEHIND for entry in waiting)]))
 
     def _undecided(self) -> int:
         """Where the first block stands of which it is not certain what it is."""
         if self._gate.open:
             return 0 if self.length else self.length
-        places = [found.span[0] for found in (*self._calls, *(p for p in self._queue if isinstance(p, Found)))]
+        places = [entry.span[0] for entry in (*self._calls, *(p for p in self._queue if isinstance(p, Found)))]
         if self._walk.waiting == "block":
             places.append(self._walk.open_at)
         return min([self.length, *places])

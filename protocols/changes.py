@@ -75,9 +75,9 @@ def line_edits(before: str, after: str) -> list[Edit]:
     return joined(before, edits)
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(first: Sequence[str], other: Sequence[str]) -> int:
     count = 0
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(first, other, strict=False):
         if a != b:
             break
         count += 1
@@ -86,17 +86,17 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 def joined(text: str, edits: Sequence[Edit]) -> list[Edit]:
     """Edits in order without what they leave as it is; those that touch are one."""
-    found: list[Edit] = []
-    for one in edits:
-        edit = shrunk(text, one)
+    merged_edits: list[Edit] = []
+    for original in edits:
+        edit = shrunk(text, original)
         if edit is None:
             continue
-        last = found[-1] if found else None
+        last = merged_edits[-1] if merged_edits else None
         if last is not None and last.end == edit.start:
-            found[-1] = Edit(last.start, edit.end, last.new_text + edit.new_text)
+            merged_edits[-1] = Edit(last.start, edit.end, last.new_text + edit.new_text)
         else:
-            found.append(edit)
-    return found
+            merged_edits.append(edit)
+    return merged_edits
 
 
 def shrunk(text: str, edit: Edit) -> Edit | None:

@@ -601,15 +601,15 @@ class Context:
         end = _json_end(text, start)
         if end < 0 and not self.final:
             return WAIT
-        found = 0
+        json_end = 0
         if end > 0:
             import json
 
             try:
-                found = json.JSONDecoder(strict=False).raw_decode(text, start)[1]
+                json_end = json.JSONDecoder(strict=False).raw_decode(text, start)[1]
             except (ValueError, RecursionError):
-                found = 0
-        return self._settle_json(found)
+                json_end = 0
+        return self._settle_json(json_end)
 
     def _settle_json(self, end: int) -> int:
         self._json = end

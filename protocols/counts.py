@@ -238,13 +238,13 @@ def count(
 
 
 def _named(table: dict[str, _N], name: str, kind: type[_N]) -> _N:
-    found = table.get(name)
-    if found is None:
+    entry = table.get(name)
+    if entry is None:
         name = _room(table, name)
-        found = table.get(name)
-        if found is None:
-            found = table[name] = kind()
-    return found
+        entry = table.get(name)
+        if entry is None:
+            entry = table[name] = kind()
+    return entry
 
 
 def _within(table: dict[str, dict[str, int]], name: str) -> dict[str, int]:

@@ -22,14 +22,14 @@ MAX_DIFFERENCES = 20
 _MAX_CHARS = 200
 
 
-def differences(expected: Json, given: Json, match: Match = "equal") -> list[str]:
+def differences(expected: Json, actual: Json, match: Match = "equal") -> list[str]:
     """Where two JSON values differ, a line each with a JSON Pointer; empty when ``given`` is as expected.
 
     Numbers are compared by value, ``true`` is not 1. With ``partial`` objects may have members that are not expected.
     """
     differences: list[str] = []
     try:
-        for line in _differences(expected, given, match, ""):
+        for line in _differences(expected, actual, match, ""):
             if len(differences) == MAX_DIFFERENCES:
                 return [*differences, "… and more"]
             differences.append(line)
@@ -46,16 +46,16 @@ def shortfall(expected: Json | UnsetType, match: Match, result: ExecutionResult)
     if result.status != "success":
         wanted = None if expected is UNSET else expected_error(expected)
         if wanted is not None:
-            found = _of_failure(wanted, result)
-            return ("it failed otherwise than expected", found) if found else None
+            lines = _of_failure(wanted, result)
+            return ("it failed otherwise than expected", lines) if lines else None
         error = None if result.error is UNSET else result.error
         return (f"it ended {result.status}" if error is None else f"{error.type}: {error.message}"), _last_words(result)
     if expected is UNSET:
         return None
     if result.output is UNSET:
         return "it gave no output", ()
-    found = tuple(differences(expected, result.output, match))
-    return ("the output is not the expected one", found) if found else None
+    lines = tuple(differences(expected, result.output, match))
+    return ("the output is not the expected one", lines) if lines else None
 
 
 def _of_failure(wanted: dict[str, Json], result: ExecutionResult) -> tuple[str, ...]:
@@ -70,8 +70,8 @@ def _of_failure(wanted: dict[str, Json], result: ExecutionResult) -> tuple[str, 
     record = output.get("error") if is_object(output) else None
     if is_object(record):
         views.append(record)
-    found = [tuple(differences({"error": wanted}, {"error": view}, "partial")) for view in views or [{}]]
-    return min(found, key=len)
+    candidates = [tuple(differences({"error": wanted}, {"error": view}, "partial")) for view in views or [{}]]
+    return min(candidates, key=len)
 
 
 def _last_words(result: ExecutionResult) -> tuple[str, ...]:
@@ -87,24 +87,24 @@ def expected_error(expected: Json) -> dict[str, Json] | None:
     return None
 
 
-def _differences(expected: Json, given: Json, match: Match, path: str) -> Iterator[str]:
-    if is_object(expected) and is_object(given):
+def _differences(expected: Json, actual: Json, match: Match, path: str) -> Iterator[str]:
+    if is_object(expected) and is_object(actual):
         for key, value in expected.items():
-            if key in given:
-                yield from _differences(value, given[key], match, below(path, key))
+            if key in actual:
+                yield from _differences(value, actual[key], match, below(path, key))
             else:
                 yield f"{below(path, key)}: expected {_shown(value)}, not there"
         if match == "equal":
             yield from (
-                f"{below(path, key)}: not expected: {_shown(given[key])}" for key in given if key not in expected
+                f"{below(path, key)}: not expected: {_shown(actual[key])}" for key in actual if key not in expected
             )
-    elif is_list(expected) and is_list(given):
-        for i, (one, other) in enumerate(zip(expected, given, strict=False)):
-            yield from _differences(one, other, match, below(path, i))
-        if len(expected) != len(given):
-            yield f"{path or '/'}: expected {len(expected)} items, given {len(given)}"
-    elif not json_equal(expected, given):
-        yield f"{path or '/'}: expected {_shown(expected)}, given {_shown(given)}"
+    elif is_list(expected) and is_list(actual):
+        for i, (wanted_part, other) in enumerate(zip(expected, actual, strict=False)):
+            yield from _differences(wanted_part, other, match, below(path, i))
+        if len(expected) != len(actual):
+            yield f"{path or '/'}: expected {len(expected)} items, given {len(actual)}"
+    elif not json_equal(expected, actual):
+        yield f"{path or '/'}: expected {_shown(expected)}, given {_shown(actual)}"
 
 
 def _shown(value: Json) -> str:

@@ -139,13 +139,14 @@ def observation(
         warned, result = result.warnings, msgspec.structs.replace(result, warnings=UNSET)
         text = observation(result, style, step=step, problems=problems, request_id=request_id, shorten=shorten)
         # what became of the result itself is of a workflow's outputs
-        odd, made = (
+        odd, workflow_problems = (
             [problem for problem in warned if problem.code[:2] != "WF"],
             [problem for problem in warned if problem.code[:2] == "WF"],
         )
         notes = [f"Note: the arguments of {plain(tool_id)} are odd: {_beside(_told(odd), shorten)}"] if odd else []
         notes += [
-            f"Note: the result of {plain(tool_id)}: {_beside(readable(problem.message), shorten)}" for problem in made
+            f"Note: the result of {plain(tool_id)}: {_beside(readable(problem.message), shorten)}"
+            for problem in workflow_problems
         ]
         return "\n".join([*notes, text])
     observed = _observed(style)
@@ -362,8 +363,8 @@ def malformed_result(error: ExecutionError, sentence: str, style: Style) -> str:
 
 def unknown_tool(tool_id: str, known: list[str]) -> tuple[str, str | None]:
     """The message for an unknown tool and the suggestion in it, if any (ruling 3)."""
-    found = best(tool_id, known)
-    return f"Unknown tool ID '{plain(tool_id[:256])}'{hint(found)}", found
+    suggestion = best(tool_id, known)
+    return f"Unknown tool ID '{plain(tool_id[:256])}'{hint(suggestion)}", suggestion
 
 
 def _approval(result: ExecutionResult, name: str) -> object:
@@ -374,8 +375,8 @@ def _approval(result: ExecutionResult, name: str) -> object:
 
 def refusal_comment(result: ExecutionResult) -> str:
     """What a person said who refused the call; empty without it."""
-    said = _approval(result, "comment") if result.status == "denied" else None
-    return said if isinstance(said, str) else ""
+    comment = _approval(result, "comment") if result.status == "denied" else None
+    return comment if isinstance(comment, str) else ""
 
 
 def _is_dry_run(result: ExecutionResult) -> bool:

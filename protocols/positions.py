@@ -66,14 +66,14 @@ class LineIndex:
         if stop - base < _BLOCK // 4 and high < len(blocks):
             stop += blocks[high].length
             high += 1
-        made = _cut(text, base, stop)
-        if len(blocks) == high - low and not made:
-            made = [_Block(0, [], {})]
+        new_blocks = _cut(text, base, stop)
+        if len(blocks) == high - low and not new_blocks:
+            new_blocks = [_Block(0, [], {})]
         index = LineIndex.__new__(LineIndex)
         index._text = text
-        index._blocks = blocks[:low] + made + blocks[high:]
-        index._bases = _replaced(bases, low, high, [block.length for block in made], delta)
-        lines = [len(block.ends) for block in made]
+        index._blocks = blocks[:low] + new_blocks + blocks[high:]
+        index._bases = _replaced(bases, low, high, [block.length for block in new_blocks], delta)
+        lines = [len(block.ends) for block in new_blocks]
         gone = sum(len(block.ends) for block in blocks[low:high])
         index._lines = _replaced(self._lines, low, high, lines, sum(lines) - gone)
         index._more = {}
@@ -81,7 +81,7 @@ class LineIndex:
             for encoding, sums in self._more.items():
                 more: list[int] = []
                 at = base
-                for block in made:
+                for block in new_blocks:
                     more.append(_more(block, text, at, encoding))
                     at += block.length
                 gone = sum(block.more[encoding] for block in blocks[low:high])
@@ -166,11 +166,11 @@ class LineIndex:
 
     def _sums(self, encoding: PositionEncoding) -> list[int]:
         """How many units more than code points there are before each block; counted when it is first asked for."""
-        found = self._more.get(encoding)
-        if found is None:
+        sums = self._more.get(encoding)
+        if sums is None:
             pairs = zip(self._blocks, self._bases, strict=True)
-            found = self._more[encoding] = _sums(_more(block, self._text, base, encoding) for block, base in pairs)
-        return found
+            sums = self._more[encoding] = _sums(_more(block, self._text, base, encoding) for block, base in pairs)
+        return sums
 
     def _more_before(self, offset: int, encoding: PositionEncoding) -> int:
         """How many units more than code points there are before an offset."""
@@ -212,18 +212,18 @@ def _sums(numbers: Iterable[int]) -> list[int]:
 def _replaced(sums: list[int], low: int, high: int, numbers: list[int], delta: int) -> list[int]:
     """The sums with other numbers in place of ``low:high``, which together are more by ``delta``."""
     first = sums[low]
-    made = [*accumulate(numbers, initial=first)][:-1]
+    new_sums = [*accumulate(numbers, initial=first)][:-1]
     rest = sums[high:]
-    return sums[:low] + made + ([item + delta for item in rest] if delta else rest)
+    return sums[:low] + new_sums + ([item + delta for item in rest] if delta else rest)
 
 
 def _more(block: _Block, text: str, base: int, encoding: PositionEncoding) -> int:
     """How many units more than code points a block has; remembered."""
-    found = block.more.get(encoding)
-    if found is None:
+    surplus = block.more.get(encoding)
+    if surplus is None:
         part = text[base : base + block.length]
-        found = block.more[encoding] = 0 if part.isascii() else _units(part, encoding) - block.length
-    return found
+        surplus = block.more[encoding] = 0 if part.isascii() else _units(part, encoding) - block.length
+    return surplus
 
 
 def _units(text: str, encoding: PositionEncoding) -> int:

@@ -43,18 +43,18 @@ def safe_edits(diagnostics: Iterable[Diag]) -> list[Edit]:
     Where two fixes insert at one place, that of the inner construct comes first (it begins later in the text). Of two fixes
     that overlap, the one of the earlier finding is taken; the other stays for the next time.
     """
-    found: list[tuple[int, int, int, str]] = []
+    kept_edits: list[tuple[int, int, int, str]] = []
     taken: set[tuple[int, int, str]] = set()
     for diag in diagnostics:
         if diag.fix is None or diag.fix.applicability != "safe":
             continue
         new = [edit for edit in diag.fix.edits if (edit.start, edit.end, edit.new_text) not in taken]
-        if any(_overlaps(edit, found) for edit in new):
+        if any(_overlaps(edit, kept_edits) for edit in new):
             continue
         for edit in new:
             taken.add((edit.start, edit.end, edit.new_text))
-            insort(found, (edit.start, edit.end, -diag.span[0], edit.new_text))
-    return [Edit(start, end, text) for start, end, _, text in found]
+            insort(kept_edits, (edit.start, edit.end, -diag.span[0], edit.new_text))
+    return [Edit(start, end, text) for start, end, _, text in kept_edits]
 
 
 def mended(document: Document, read: Callable[[str], Document]) -> Repair:
@@ -178,12 +178,12 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return "".join(parts)
 
 
-def _overlaps(edit: Edit, found: list[tuple[int, int, int, str]]) -> bool:
-    i = bisect_left(found, (edit.start,))
-    if i > 0 and found[i - 1][1] > edit.start:
+def _overlaps(edit: Edit, kept_edits: list[tuple[int, int, int, str]]) -> bool:
+    i = bisect_left(kept_edits, (edit.start,))
+    if i > 0 and kept_edits[i - 1][1] > edit.start:
         return True
-    while i < len(found) and found[i][0] < edit.end:
-        if found[i][0] > edit.start or found[i][1] > edit.start:
+    while i < len(kept_edits) and kept_edits[i][0] < edit.end:
+        if kept_edits[i][0] > edit.start or kept_edits[i][1] > edit.start:
             return True
         i += 1
     return False
@@ -211,7 +211,7 @@ class Reading(msgspec.Struct, frozen=True):
 def explain(document: Document, read: Read, encoding: PositionEncoding | None) -> contract.ExplainResult:
     """The assumptions of a reading and its alternatives; ``read`` reads a text as ``document`` was read."""
     lines = LineIndex(document.text)
-    found = [
+    readings = [
         contract.Alternative(
             title=reading.title,
             code=reading.diag.code,
@@ -223,7 +223,7 @@ def explain(document: Document, read: Read, encoding: PositionEncoding | None) -
         )
         for reading in alternatives(document, read)
     ]
-    return contract.ExplainResult(assumptions=_assumptions(document, lines, encoding), alternatives=found)
+    return contract.ExplainResult(assumptions=_assumptions(document, lines, encoding), alternatives=readings)
 
 
 def repair(document: Document, read: Read, encoding: PositionEncoding | None) -> contract.RepairResult:

@@ -42,13 +42,13 @@ def suggest(name: str, known: Iterable[str], limit: int = MAX_SUGGESTIONS) -> li
     for order, candidate in enumerate(islice(known, MAX_CANDIDATES)):
         if candidate == name or not candidate or len(candidate) > MAX_NAME:
             continue
-        found, local, length, others = forms(candidate)
-        if found == wanted:
+        normal_name, local, length, others = forms(candidate)
+        if normal_name == wanted:
             if wanted:
                 ranked.append((0, order, candidate))
                 best_rank = 0
             continue
-        if bare and (local == wanted or found == bare):
+        if bare and (local == wanted or normal_name == bare):
             ranked.append((1, order, candidate))
             best_rank = min(best_rank, 1)
             continue
@@ -67,7 +67,7 @@ def suggest(name: str, known: Iterable[str], limit: int = MAX_SUGGESTIONS) -> li
             continue
         if (others & ~letters).bit_count() > bound:
             continue
-        distance = osa_distance(wanted, found, bound)
+        distance = osa_distance(wanted, normal_name, bound)
         if distance <= bound:
             ranked.append((1 + distance, order, candidate))
             best_rank = min(best_rank, 1 + distance)
@@ -81,12 +81,12 @@ def suggest(name: str, known: Iterable[str], limit: int = MAX_SUGGESTIONS) -> li
 def _forms(name: str) -> tuple[str, str, int, int]:
     """What a name is compared by: itself and its local part without case and separators, its length, and its letters as bits
     (two letters may share one: it counts fewer differences then, never more)."""
-    found = normalised(name)
+    normal_name = normalised(name)
     local = _local(name)
     letters = 0
-    for letter in found:
+    for letter in normal_name:
         letters |= 1 << (ord(letter) & 63)
-    return found, found if local == name else normalised(local), len(found), letters
+    return normal_name, normal_name if local == name else normalised(local), len(normal_name), letters
 
 
 def short_for(name: str, known: Iterable[str]) -> str | None:
@@ -94,20 +94,20 @@ def short_for(name: str, known: Iterable[str]) -> str | None:
     wanted = normalised(name)
     if len(wanted) < 3 or len(wanted) > MAX_NAME:
         return None
-    found: list[str] = []
+    matches: list[str] = []
     for order, candidate in enumerate(known):
         if order >= MAX_CANDIDATES:
             break
         letters = iter(normalised(candidate[:MAX_NAME]))
         if candidate != name and candidate[:1].casefold() == wanted[0] and all(item in letters for item in wanted):
-            found.append(candidate)
-    return found[0] if len(found) == 1 else None
+            matches.append(candidate)
+    return matches[0] if len(matches) == 1 else None
 
 
 def best(name: str, known: Iterable[str]) -> str | None:
     """The first suggestion, or None."""
-    found = suggest(name, known, 1)
-    return found[0] if found else None
+    suggestions = suggest(name, known, 1)
+    return suggestions[0] if suggestions else None
 
 
 def hint(suggestion: str | None) -> str:

@@ -97,8 +97,8 @@ def count_kinds(text: str) -> list[tuple[int, int]]:
     """Of each kind the number of pieces and of their characters."""
     counts: list[tuple[int, int]] = []
     for kind in ASCII if text.isascii() else ASCII + OTHER:
-        found = kind.pattern.findall(text)
-        counts.append((len(found), len("".join(found))))
+        pieces = kind.pattern.findall(text)
+        counts.append((len(pieces), len("".join(pieces))))
     return counts
 
 

@@ -150,14 +150,14 @@ class _Reader:
             if char == "\n" or text.startswith("\r\n", self.at):
                 self.at += 1 if char == "\n" else 2
                 continue
-            start, said = self.at, len(self.errors)
+            start, error_count = self.at, len(self.errors)
             if char == "[":
                 self._header()
             elif char != "#":
                 entry = self._entry(self.current, self.pending)
                 if entry is not None:
                     self.tables[-1].entries.append(entry)
-            self._end_of_line(start, said)
+            self._end_of_line(start, error_count)
         self.errors.sort(key=lambda error: error.span)
         return TomlTree(text, self.tables, self.comments, self.errors, self.root.data)
 
@@ -175,7 +175,7 @@ class _Reader:
     def _error(self, start: int, end: int, message: str) -> None:
         self.errors.append(TomlError((start, max(start, end)), message))
 
-    def _end_of_line(self, start: int, said: int) -> None:
+    def _end_of_line(self, start: int, error_count: int) -> None:
         """A comment, then the end; anything else is an error, unless the line has one already."""
         self._blanks()
         line = self.text.rfind("\n", start, self.at) + 1
@@ -184,7 +184,7 @@ class _Reader:
         end = self._line_end(self.at)
         if self.text.startswith("#", self.at):
             self._comment(end)
-        elif self.at < end and len(self.errors) == said:
+        elif self.at < end and len(self.errors) == error_count:
             self._error(self.at, end, "a line holds one setting; this stands behind its end")
         self.at = max(self.at, end)
 
@@ -218,7 +218,7 @@ class _Reader:
         self._blanks()
         close = "]]" if array else "]"
         closed = self.text.startswith(close, self.at)
-        said = len(self.errors)
+        error_count = len(self.errors)
         if closed:
             self.at += len(close)
         for node in self.pending:
@@ -234,7 +234,7 @@ class _Reader:
         if not closed:
             self._error(start, self.at, f"'{close}' is missing")
         self.current = self._declare(names, spans, array)
-        if len(self.errors) > said and not closed:
+        if len(self.errors) > error_count and not closed:
             self.at = end
 
     def _declare(self, names: tuple[str, ...], spans: tuple[Span, ...], array: bool) -> _Nest | None:
@@ -327,7 +327,7 @@ class _Reader:
         if not names:
             return self._no_key(start, depth)
         entry = TomlEntry(names, spans)
-        said = len(self.errors)
+        error_count = len(self.errors)
         self._blanks()
         if not self.text.startswith("=", self.at):
             self._error(start, spans[-1][1], "'=' and a value are missing")
@@ -336,7 +336,7 @@ class _Reader:
         self.at += 1
         self._blanks()
         entry.value = self._value(depth)
-        if entry.value is None and len(self.errors) == said:
+        if entry.value is None and len(self.errors) == error_count:
             self._error(spans[0][0], self.at, "the value is missing")
         if names[-1] or spans[-1][0] < spans[-1][1]:
             self._put(nest, pending, entry)

@@ -143,11 +143,11 @@ def _last_words(stderr: bytes, language: Language) -> Verdict | None:
     # V8 prints its reason above a stack of its own; Python and bun end with it
     lines = tail[-60:] if language == "nodejs" else tail[-4:] if language == "bun" else tail[-1:]
     for pattern, name, setting in _LAST_WORDS:
-        said = next((line for line in lines if pattern.search(line)), None)
-        if said is not None:
+        last_line = next((line for line in lines if pattern.search(line)), None)
+        if last_line is not None:
             return _limit(
                 name,
-                f"the script ran into its limit: {said[:200].decode('utf-8', 'replace')}",
+                f"the script ran into its limit: {last_line[:200].decode('utf-8', 'replace')}",
                 f"raise sandbox.{setting}{_ALSO.get(setting, '')} or make the script use less",
                 suspected=True,
             )

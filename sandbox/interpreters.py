@@ -83,8 +83,8 @@ def interpreter_version(interpreter: Interpreter) -> str:
     if interpreter.language == "python":
         if os.path.realpath(interpreter.file or interpreter.path) == _own_python():
             return platform.python_version()
-        said = _ask(interpreter, (interpreter.path, "-I", "-S", "-c", _VERSION))
-        return said if isinstance(said, str) else ""
+        answer = _ask(interpreter, (interpreter.path, "-I", "-S", "-c", _VERSION))
+        return answer if isinstance(answer, str) else ""
     versions = _script_versions(interpreter)
     return versions.get("bun") or versions.get("node", "")
 
@@ -304,7 +304,7 @@ def _environment_of(path: str) -> tuple[str, str]:
 
 def _library_version(base: str, minor: str) -> tuple[int, ...]:
     """The version whose standard library stands below a prefix; empty where there is none, or more than one to choose from."""
-    found: set[tuple[int, ...]] = set()
+    versions: set[tuple[int, ...]] = set()
     for library in (f"{base}/lib", f"{base}/lib64"):
         try:
             names = [name for name in os.listdir(library) if _PYTHON_NAME.fullmatch(name)]
@@ -316,8 +316,8 @@ def _library_version(base: str, minor: str) -> tuple[int, ...]:
             number = name.rpartition(".")[2]
             fits = number == minor if minor else True
             if fits and number.isdecimal() and os.path.isfile(f"{library}/{name}/os.py"):
-                found.add((3, int(number)))
-    return found.pop() if len(found) == 1 else ()
+                versions.add((3, int(number)))
+    return versions.pop() if len(versions) == 1 else ()
 
 
 def _asked_layout(real: str) -> _PythonLayout | None:

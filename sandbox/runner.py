@@ -172,8 +172,8 @@ def _not_waited(request: RunRequest, error: access.NotWaited, info: SandboxInfo)
 async def _probe(request: RunRequest) -> Probe:
     if request.backend not in get_args(BackendChoice):
         raise Refusal(f"there is no sandbox {request.backend!r}", "use auto, bubblewrap or nsjail")
-    found = probe.cached(request.backend)
-    return found if found is not None else await asyncio.to_thread(probe.probe, backend=request.backend)
+    cached = probe.cached(request.backend)
+    return cached if cached is not None else await asyncio.to_thread(probe.probe, backend=request.backend)
 
 
 def _word_bytes(word: str, what: str) -> int:
@@ -198,8 +198,8 @@ def _check_request(request: RunRequest) -> RunOutcome | None:
             message=f"the input has {size(len(request.stdin))}; the limit is {size(request.limits.stdin_bytes)}",
             remedy="raise sandbox.stdinBytes or send less",
         )
-    given = [(secret.name, "" if secret.as_file else secret.value) for secret in request.secrets]
-    for name, value in (*request.env.items(), *request.call_env.items(), *given):
+    secrets = [(secret.name, "" if secret.as_file else secret.value) for secret in request.secrets]
+    for name, value in (*request.env.items(), *request.call_env.items(), *secrets):
         if not _ENV_NAME.fullmatch(name):
             raise Refusal(f"the environment variable {name!r} cannot be set")
         if name in _ENV_RESERVED or name.startswith("LD_"):
@@ -313,15 +313,15 @@ def _cancelled_early(info: SandboxInfo) -> RunOutcome:
     return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
 
 
-def _missing(found: Missing, info: SandboxInfo, lead: str = "") -> RunOutcome:
+def _missing(missing: Missing, info: SandboxInfo, lead: str = "") -> RunOutcome:
     """The outcome of a run without its interpreter. Raises ``Unavailable`` for a lack that passes."""
-    if found.passing:
-        raise Unavailable(found.reason, found.remedy, passing=True)
+    if missing.passing:
+        raise Unavailable(missing.reason, missing.remedy, passing=True)
     return RunOutcome(
         kind="unavailable",
         error_type="SandboxUnavailable",
-        message=f"{lead}{found.reason}",
-        remedy=found.remedy,
+        message=f"{lead}{missing.reason}",
+        remedy=missing.remedy,
         sandbox=info,
     )
 
@@ -393,7 +393,7 @@ def _open(
                 file.path if file is not None else "",
                 request.integrity,
                 opening,
-                frozenset(one.name for one in hidden),
+                frozenset(entry.name for entry in hidden),
                 copied=interpreter.language == "bun",
             ),
         )
@@ -406,7 +406,7 @@ def _open(
         opening.add("environment", open_absolute(os.path.realpath(request.environment.path)), "/env", writable=False)
     for grant in opening.grants:
         top = grant.dest.removeprefix("/tool/").partition("/")[0]
-        if grant.dest.startswith("/tool/") and any(one.name == top for one in hidden):
+        if grant.dest.startswith("/tool/") and any(entry.name == top for entry in hidden):
             raise PathRefused(f"{grant.dest} is hidden from the tools of a project's root", "move it, or the tool")
     return folder, file, pinned, hidden
 

@@ -141,8 +141,8 @@ def _mise_versions(language: Language) -> list[str]:
 
 def _volta_version(path: str) -> list[str]:
     try:
-        said = msgspec.json.decode(_text(path), type=dict[str, Any])
-        version = said["node"]["runtime"]
+        document = msgspec.json.decode(_text(path), type=dict[str, Any])
+        version = document["node"]["runtime"]
     except (msgspec.DecodeError, KeyError, TypeError):
         return []
     return [version] if isinstance(version, str) else []

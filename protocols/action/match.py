@@ -199,9 +199,9 @@ class _Matcher:
         """``<a>x</T></a>``: the two closing tags are in the wrong order (AX106)."""
         text = self.text
         first, second = (f"</{text[slice(*token.name_span)]}>" for token in (token, follow))
-        for one in (token, follow):
+        for tag in (token, follow):
             # The swap writes both tags anew, with their brackets.
-            one.flag = "" if one.flag == "bracket" else one.flag
+            tag.flag = "" if tag.flag == "bracket" else tag.flag
         edits = (Edit(token.start, token.end, second), Edit(follow.start, follow.end, first))
         self._report(
             Diag(

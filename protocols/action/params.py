@@ -112,9 +112,12 @@ class ParamReader(ElementReader):
         if first is None:
             return
         edits: tuple[Edit, ...] = ()
-        given = [param for param in params.values() if param.origin == "attribute"]
-        if len(given) == len(attributes) == len(params) and not self.text[element.start : element.end].strip():
-            body = "".join(self._written(param, False) for param in given)
+        attribute_params = [param for param in params.values() if param.origin == "attribute"]
+        if (
+            len(attribute_params) == len(attributes) == len(params)
+            and not self.text[element.start : element.end].strip()
+        ):
+            body = "".join(self._written(param, False) for param in attribute_params)
             raw = self.text[element.token.name_span[0] : element.token.name_span[1]]
             edits = (Edit(element.open, element.outer_end, f"<{raw}>{body}</{raw}>"),)
         self.findings.add("AX137", first.span, {"tool": call.tool_id}, edits=edits, title="Write elements")
@@ -186,19 +189,23 @@ class ParamReader(ElementReader):
         part = schema_part(schema, name)
         value: Value | None = None
         if not self.text[child.start : child.end].strip():
-            given = next((a for a in attributes if a.name.lower() in VALUE_ATTRIBUTES and a.value is not None), None)
-            if given is not None and given.value is not None:
-                attributes = [a for a in attributes if a is not given]
-                value = given.value
+            value_attribute = next(
+                (a for a in attributes if a.name.lower() in VALUE_ATTRIBUTES and a.value is not None), None
+            )
+            if value_attribute is not None and value_attribute.value is not None:
+                attributes = [a for a in attributes if a is not value_attribute]
+                value = value_attribute.value
                 tag = self.text[child.token.name_span[0] : child.token.name_span[1]]
                 body = as_cdata(value.text(self.text)) if value.text(self.text) else ""
                 edits = (
-                    Edit(given.span[0], given.span[1], ""),
+                    Edit(value_attribute.span[0], value_attribute.span[1], ""),
                     Edit(child.start - (2 if child.token.kind == "self" else 0), child.outer_end, f">{body}</{tag}>"),
                 )
                 if child.token.kind != "self":
                     edits = (edits[0], Edit(child.start, child.end, body))
-                self.findings.add("AX138", given.span, {"name": name}, edits=edits, title="Write it between the tags")
+                self.findings.add(
+                    "AX138", value_attribute.span, {"name": name}, edits=edits, title="Write it between the tags"
+                )
         if value is None:
             value = self.values.read(child, part, name)
         for attribute in attributes:
@@ -250,9 +257,9 @@ class ParamReader(ElementReader):
             self._ignored(attribute, part.name)
         if not self._has_elements(part) and self.text[part.start : part.end].strip():
             before = len(self.findings.list)
-            found = self._json(part)
-            if found is not None:
-                params.update(found)
+            object_params = self._json(part)
+            if object_params is not None:
+                params.update(object_params)
                 return
             del self.findings.list[before:]
             self.elements(part.a, part.b, part.start, part.end, "tool")

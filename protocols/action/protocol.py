@@ -290,10 +290,10 @@ class _Reader:
         return self._closed(match, match.close)
 
     def _index(self) -> TagIndex:
-        found = self.source.memo.get("action-tags")
-        if not isinstance(found, TagIndex):
-            found = self.source.memo["action-tags"] = TagIndex(self.source)
-        return found
+        index = self.source.memo.get("action-tags")
+        if not isinstance(index, TagIndex):
+            index = self.source.memo["action-tags"] = TagIndex(self.source)
+        return index
 
     def _closed(self, match: Match, close: int) -> Block:
         token = match.tokens.list[close]

@@ -59,10 +59,12 @@ class Shapes(ParamReader):
         """The calls that the elements of a block make."""
         self.opener_end = opener.end
         attributes = read_attributes(self.text, opener.attributes)
-        given = next((a for a in attributes if a.name.lower() in TOOL_ATTRIBUTES and a.value is not None), None)
-        if self._has_inputs_shape(elements, given):
-            calls = self._inputs_calls(elements, given)
-            used = given
+        tool_attribute = next(
+            (a for a in attributes if a.name.lower() in TOOL_ATTRIBUTES and a.value is not None), None
+        )
+        if self._has_inputs_shape(elements, tool_attribute):
+            calls = self._inputs_calls(elements, tool_attribute)
+            used = tool_attribute
         else:
             calls = list[Call]()
             used = None
@@ -141,15 +143,15 @@ class Shapes(ParamReader):
         before = len(self.findings.list)
         inner = self.elements(element.a, element.b, element.start, element.end, "tool")
         if twice:
-            found = None
+            inner_call = None
             if len(inner) == 1:
                 attributes = read_attributes(self.text, inner[0].token.attributes)
-                found = self._wrapped(inner[0], attributes, outer=False)
-            if found is None:
+                inner_call = self._wrapped(inner[0], attributes, outer=False)
+            if inner_call is None:
                 del self.findings.list[before:]
             else:
                 self._unwrap(element, inner[0].name)
-            return found
+            return inner_call
         if first.key == INPUTS and not any(element.key in STRONG_TOOL_ID for element in inner):
             del self.findings.list[before:]
             return None
@@ -177,9 +179,9 @@ class Shapes(ParamReader):
         if inner_text and not self._has_elements(element):
             # A tool without elements: nothing, a JSON object, or text that says nothing about its parameter.
             stripped = inner_text.strip()
-            found = self._json(element)
-            if found is not None:
-                params = found
+            json_params = self._json(element)
+            if json_params is not None:
+                params = json_params
             else:
                 before = len(self.findings.list)
                 self.elements(element.a, element.b, element.start, element.end, "tool")
@@ -284,7 +286,7 @@ class Shapes(ParamReader):
         return call
 
     def _id_of(
-        self, head: Element | None, parts: list[Element], given: Attribute | None
+        self, head: Element | None, parts: list[Element], tool_attribute: Attribute | None
     ) -> tuple[str, Span, Span] | None:
         """The tool's id as it is written, its place and that of all that says it; None with a finding where nothing does."""
         text = self.text
@@ -300,15 +302,15 @@ class Shapes(ParamReader):
             if named is not None and named.value is not None:
                 value = named.value
             return value.text(text), value.span, (head.open, head.outer_end)
-        if given is None or given.value is None:
+        if tool_attribute is None or tool_attribute.value is None:
             self.findings.add("AX150", (parts[0].open, parts[0].start), error=True)
             return None
         edits: tuple[Edit, ...] = ()
-        if text[given.span[1] : self.opener_end].strip() == ">":
-            body = escape(given.value.text(text).strip())
-            edits = (Edit(given.span[0], self.opener_end, f"><{TOOL_ID}>{body}</{TOOL_ID}>"),)
-        self.findings.add("AX138", given.span, {"name": TOOL_ID}, edits=edits, title="Write <tool_id>")
-        return given.value.text(text), given.value.span, given.span
+        if text[tool_attribute.span[1] : self.opener_end].strip() == ">":
+            body = escape(tool_attribute.value.text(text).strip())
+            edits = (Edit(tool_attribute.span[0], self.opener_end, f"><{TOOL_ID}>{body}</{TOOL_ID}>"),)
+        self.findings.add("AX138", tool_attribute.span, {"name": TOOL_ID}, edits=edits, title="Write <tool_id>")
+        return tool_attribute.value.text(text), tool_attribute.value.span, tool_attribute.span
 
     def _fit_id(self, tool_id: str, span: Span) -> str:
         """An id without what none can hold, within its length (AX110, TC022)."""

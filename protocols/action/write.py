@@ -48,15 +48,15 @@ class _Tag:
 
     def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
         """Names that are no tags, and what the protocol has no place for."""
-        found = carries(call, *_FOREIGN)
+        problems = carries(call, *_FOREIGN)
         if (why := self._no_tag(call.tool_id)) is not None:
-            found.append(("/toolId", f"the tool id '{call.tool_id}'", why))
+            problems.append(("/toolId", f"the tool id '{call.tool_id}'", why))
         for name, value in call.args.items():
             path = f"/args/{escape_pointer(name)}"
             if (why := self._no_tag(name)) is not None:
-                found.append((path, f"parameter '{name}'", why))
-            found += _control(path, name, value)
-        return found
+                problems.append((path, f"parameter '{name}'", why))
+            problems += _control(path, name, value)
+        return problems
 
     def _no_tag(self, name: str) -> str | None:
         if _TAG.fullmatch(name) is None or len(name) > MAX_NAME_CHARS:
@@ -98,21 +98,23 @@ class _Inputs:
 
     def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
         """What neither an attribute nor a value can hold, and what the protocol has no place for."""
-        found = carries(call, *_FOREIGN)
+        problems = carries(call, *_FOREIGN)
         if _ATTRIBUTE_BREAK.search(call.tool_id) or _UNWRITABLE.search(call.tool_id):
-            found.append(
+            problems.append(
                 ("/toolId", f"the tool id {excerpt(call.tool_id)}", "it holds a line break or a control character")
             )
         for name, value in call.args.items():
             path = f"/args/{escape_pointer(name)}"
             if _ATTRIBUTE_BREAK.search(name) or _UNWRITABLE.search(name):
-                found.append((path, f"parameter {excerpt(name)}", "its name holds a line break or a control character"))
+                problems.append(
+                    (path, f"parameter {excerpt(name)}", "its name holds a line break or a control character")
+                )
             elif name != name.strip():
-                found.append((path, f"parameter {excerpt(name)}", "blanks around a name are no part of it"))
+                problems.append((path, f"parameter {excerpt(name)}", "blanks around a name are no part of it"))
             elif len(name) > MAX_NAME_CHARS:
-                found.append((path, f"parameter {excerpt(name)}", f"a name has at most {MAX_NAME_CHARS} characters"))
-            found += _control(path, name, value)
-        return found
+                problems.append((path, f"parameter {excerpt(name)}", f"a name has at most {MAX_NAME_CHARS} characters"))
+            problems += _control(path, name, value)
+        return problems
 
     def text(self, calls: Sequence[PlainCall]) -> str:
         """One block, with as many pairs of id and inputs as there are calls."""
@@ -208,10 +210,10 @@ def _elements(value: Json, margin: str, depth: int, *, typed: bool = False) -> s
         return None
     inner = margin + "  "
     lines: list[str] = []
-    for name, one in named:
+    for name, member in named:
         if _TAG.fullmatch(name) is None or not name.isascii() or name.lower() == "action" or len(name) > MAX_NAME_CHARS:
             return None
-        content = _elements(one, inner, depth + 1, typed=typed)
+        content = _elements(member, inner, depth + 1, typed=typed)
         if content is None:
             return None
         lines.append(f"\n{inner}<{name}>{content}</{name}>")

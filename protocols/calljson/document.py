@@ -62,9 +62,11 @@ def _outermost(diags: list[Diag]) -> list[Diag]:
     for diag in diags:
         edits: tuple[Edit, ...] = diag.fix.edits if diag.fix is not None else ()
         inside = any(
-            not any(edit is one for one in edits) and edit.start <= one.start and one.end <= edit.end
+            not any(edit is fix_edit for fix_edit in edits)
+            and edit.start <= own_edit.start
+            and own_edit.end <= edit.end
             for edit in whole
-            for one in edits
+            for own_edit in edits
         )
         kept.append(msgspec.structs.replace(diag, fix=None) if inside else diag)
     return kept
@@ -114,9 +116,11 @@ def read_call_document(source: Source, protocol: str, options: ReadOptions) -> D
     diags = list(spoken.diags)
     if found_calls is None:
         diags.append(spoken.fault or Diag("HM602", inner, {"reason": "it has none of the forms of call JSON"}))
-    for one in (found_calls or [])[: MAX_STEPS + 1]:
-        call = make_call(one, spoken, "json")
-        diags += call.diags if one.args is not None or _takes_none(call.call, options) else map(_missing, call.diags)
+    for found_call in (found_calls or [])[: MAX_STEPS + 1]:
+        call = make_call(found_call, spoken, "json")
+        diags += (
+            call.diags if found_call.args is not None or _takes_none(call.call, options) else map(_missing, call.diags)
+        )
         if call.call is not None:
             block.calls.append(call.call)
     if spoken.root is None and spoken.cut:

@@ -55,13 +55,13 @@ class FoundCall(msgspec.Struct):
     @property
     def misspelled(self) -> list[tuple[Member, str]]:
         """Members under another name than the form's own, with that one."""
-        found: list[tuple[Member, str]] = []
+        misspellings: list[tuple[Member, str]] = []
         wanted = "toolName" if self.form == "toolName" else "name"
         if self.name is not None and self.name.key != wanted:
-            found.append((self.name, wanted))
+            misspellings.append((self.name, wanted))
         if self.args is not None and self.args.key != _OWN_ARGUMENTS[self.form]:
-            found.append((self.args, _OWN_ARGUMENTS[self.form]))
-        return found
+            misspellings.append((self.args, _OWN_ARGUMENTS[self.form]))
+        return misspellings
 
 
 def find_calls(root: JsonNode, *, bare: bool) -> list[FoundCall] | None:
@@ -162,7 +162,7 @@ def _named(node: JsonNode, form: Form) -> FoundCall:
         and not (name is not None and member.key == name.key)
         and not (args is not None and member.key == args.key)
     ]
-    call_id = next((found for key in ("id", "call_id", "callId", "requestId") if (found := node.get(key))), None)
+    call_id = next((id_node for key in ("id", "call_id", "callId", "requestId") if (id_node := node.get(key))), None)
     return FoundCall(form, node, name, args, call_id, unused)
 
 
@@ -188,60 +188,60 @@ class MadeCall(msgspec.Struct):
     diags: list[Diag]
 
 
-def make_call(found: FoundCall, spoken: Spoken, protocol: str) -> MadeCall:
+def make_call(found_call: FoundCall, spoken: Spoken, protocol: str) -> MadeCall:
     """One call of the model. Findings of error level keep it from running; the caller says so (ruling 1)."""
-    made = MadeCall(None, [])
-    span = spoken.span(found.node.start, found.node.end)
-    name = found.name.value if found.name is not None else None
-    if found.name is None or name is None:
-        made.diags.append(Diag("HM601", span))
-        return made
+    made_call = MadeCall(None, [])
+    span = spoken.span(found_call.node.start, found_call.node.end)
+    name = found_call.name.value if found_call.name is not None else None
+    if found_call.name is None or name is None:
+        made_call.diags.append(Diag("HM601", span))
+        return made_call
     if not isinstance(name.value, str) or not name.value.strip():
-        made.diags.append(Diag("HM601", spoken.node_span(name)))
-        return made
+        made_call.diags.append(Diag("HM601", spoken.node_span(name)))
+        return made_call
     where = spoken.node_span(name)
     tool = name.value.strip()
     if tool != name.value:
         fix = Fix("Remove the blanks", (Edit(*where, spoken.layer.written(_quoted(tool)[1:-1])),))
         args: dict[str, str | int] = {"raw": _quoted(name.value), "canonical": _quoted(tool)}
-        made.diags.append(Diag("HM604", where, args, fix=fix, repair=True))
+        made_call.diags.append(Diag("HM604", where, args, fix=fix, repair=True))
     if len(tool) > MAX_NAME_CHARS:
-        made.diags.append(Diag("TC021", where, {"limit": MAX_NAME_CHARS}))
-    for member, canonical in found.misspelled:
+        made_call.diags.append(Diag("TC021", where, {"limit": MAX_NAME_CHARS}))
+    for member, canonical in found_call.misspelled:
         key = spoken.inner_span(member.key_start, member.key_end)
         fix = Fix(f"Write {canonical}", (Edit(*key, canonical),))
         args = {"raw": f"'{member.key}'", "canonical": f"'{canonical}'"}
-        made.diags.append(Diag("HM604", key, args, fix=fix, repair=True))
-    rival = found.rival
+        made_call.diags.append(Diag("HM604", key, args, fix=fix, repair=True))
+    rival = found_call.rival
     if rival is not None:
-        reason = f"it has {_quoted(rival.key)} beside {_quoted(found.name.key)}; which one counts is unclear"
-        if found.args is not None and rival.key in ARGUMENTS:
-            reason = f"it has both {_quoted(found.args.key)} and {_quoted(rival.key)}"
-        made.diags.append(Diag("HM602", span, {"reason": reason}))
-    for member in found.unused:
+        reason = f"it has {_quoted(rival.key)} beside {_quoted(found_call.name.key)}; which one counts is unclear"
+        if found_call.args is not None and rival.key in ARGUMENTS:
+            reason = f"it has both {_quoted(found_call.args.key)} and {_quoted(rival.key)}"
+        made_call.diags.append(Diag("HM602", span, {"reason": reason}))
+    for member in found_call.unused:
         key = spoken.inner_span(member.key_start, member.key_end)
-        made.diags.append(Diag("HM616", key, {"k": member.key}))
+        made_call.diags.append(Diag("HM616", key, {"k": member.key}))
     call = Call(protocol, tool, where, span)
-    if found.call_id is not None and found.call_id.value not in (None, ""):
-        call.meta = {"id": str(found.call_id.value)}
-    made.call = call
+    if found_call.call_id is not None and found_call.call_id.value not in (None, ""):
+        call.meta = {"id": str(found_call.call_id.value)}
+    made_call.call = call
     try:
-        _arguments(found, spoken, call, made.diags)
+        _arguments(found_call, spoken, call, made_call.diags)
     except (TooDeepError, RecursionError):
-        made.diags.append(Diag("TC020", span, {"limit": MAX_DEPTH}))
+        made_call.diags.append(Diag("TC020", span, {"limit": MAX_DEPTH}))
     if len(call.params) > MAX_PARAMS:
-        made.diags.append(Diag("TC022", span, {"limit": MAX_PARAMS, "what": "arguments"}))
+        made_call.diags.append(Diag("TC022", span, {"limit": MAX_PARAMS, "what": "arguments"}))
         del call.params[MAX_PARAMS:]
-    return made
+    return made_call
 
 
-def _arguments(found: FoundCall, spoken: Spoken, call: Call, diags: list[Diag]) -> None:
-    node = found.args.value if found.args is not None else None
+def _arguments(found_call: FoundCall, spoken: Spoken, call: Call, diags: list[Diag]) -> None:
+    node = found_call.args.value if found_call.args is not None else None
     if node is None or node.kind == "null":
-        _without(found, node, spoken, diags)
+        _without(found_call, node, spoken, diags)
         return
     if node.kind == "string":
-        inner = _inner(node, found, spoken, diags)
+        inner = _inner(node, found_call, spoken, diags)
         if inner is not None and inner.root is not None:
             _params(inner.root, inner, call)
         return

@@ -22,12 +22,12 @@ class ReadCalls(msgspec.Struct, frozen=True):
     document: Document
 
 
-def read_call_json(given: str | list[Json] | dict[str, Json]) -> ReadCalls:
+def read_call_json(source: str | list[Json] | dict[str, Json]) -> ReadCalls:
     """The calls of a JSON text, or of a value that was read from one. Never raises; what cannot run is left out.
 
     Places of a value are those of its JSON text on one line.
     """
-    text = given if isinstance(given, str) else _text(given)
+    text = source if isinstance(source, str) else _text(source)
     document = read_text(text, "json")
     calls = tuple(
         PlainCall(call.tool_id, call.args(text), meta=dict(call.meta)) for call in document.calls if call.executable

@@ -144,7 +144,7 @@ def _result(result: ExecutionResult) -> dict[str, Json]:
 
 def generate_tool_definitions(tools: Sequence[PromptTool], style: Style = "full") -> str:
     """A JSON list of ``{toolName, description, parameters}``, by name; the compact style shortens the descriptions of tools."""
-    found: list[Json] = [
+    definitions: list[Json] = [
         {
             "toolName": tool.name,
             "description": brief_of(tool) if style == "compact" else description_of(tool),
@@ -153,4 +153,4 @@ def generate_tool_definitions(tools: Sequence[PromptTool], style: Style = "full"
         for tool in sorted(tools, key=lambda tool: tool.name)
     ]
     # A definition must not look like a marker of any protocol to whoever reads the prompt again.
-    return guard_json(plain(json_text(found))) if found else ""
+    return guard_json(plain(json_text(definitions))) if definitions else ""

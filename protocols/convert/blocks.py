@@ -61,9 +61,9 @@ def message_texts(text: str, block: Block) -> MessageTexts:
     others: list[str] = []
     called = between = False
     for item in content.items if content.kind == "array" else []:
-        kind, said = (node.value if node is not None else None for node in (item.get("type"), item.get("text")))
-        if kind == "text" and isinstance(said, str):
-            (tail if called else lead).append(said)
+        kind, words = (node.value if node is not None else None for node in (item.get("type"), item.get("text")))
+        if kind == "text" and isinstance(words, str):
+            (tail if called else lead).append(words)
         elif kind in _CALL_TYPES or kind is None:
             between = between or bool(tail)
             called = True
@@ -106,22 +106,22 @@ def format_blocks(document: Document, reading: ReadOptions, protocol: str = "aut
     from tamis.protocols.reader import read_text
 
     left: list[Left] = []
-    made: list[tuple[Block, str]] = []
+    replacements: list[tuple[Block, str]] = []
     for block in document.blocks:
         text = _written(block, document, reading, left)
         if text is not None and text != document.text[block.span[0] : block.span[1]]:
-            made.append((block, text))
+            replacements.append((block, text))
     for _ in range(_ROUNDS):
-        text = _replaced(document.text, made)
+        text = _replaced(document.text, replacements)
         changed = {block.span for block in _changes(document, read_text(text, protocol, reading))}
         if not changed:
-            return FormattedText(text, left, [(block.span, new) for block, new in made])
+            return FormattedText(text, left, [(block.span, new) for block, new in replacements])
         # A block that reads otherwise goes; where that was another's doing, the last one goes.
-        if not any(block.span in changed for block, _ in made):
-            changed = {made[-1][0].span}
-        left += [Left(block.span, _OTHERWISE, True) for block, _ in made if block.span in changed]
-        made = [pair for pair in made if pair[0].span not in changed]
-    left += [Left(block.span, _OTHERWISE, True) for block, _ in made]
+        if not any(block.span in changed for block, _ in replacements):
+            changed = {replacements[-1][0].span}
+        left += [Left(block.span, _OTHERWISE, True) for block, _ in replacements if block.span in changed]
+        replacements = [pair for pair in replacements if pair[0].span not in changed]
+    left += [Left(block.span, _OTHERWISE, True) for block, _ in replacements]
     return FormattedText(document.text, left)
 
 
@@ -196,10 +196,10 @@ def _layout(block: Block, document: Document) -> str | None:
     return None
 
 
-def _replaced(source: str, made: list[tuple[Block, str]]) -> str:
+def _replaced(source: str, replacements: list[tuple[Block, str]]) -> str:
     out: list[str] = []
     at = 0
-    for block, text in made:
+    for block, text in replacements:
         out += (source[at : block.span[0]], text)
         at = block.span[1]
     return "".join([*out, source[at:]])

@@ -75,8 +75,8 @@ class Names:
 
 def document(parts: Sequence[Part], vendor: Vendor, names: Names) -> str:
     """The JSON document of texts and calls in order, indented, with a line end."""
-    made = {"openai": _openai, "anthropic": _anthropic, "mcp": _mcp}[vendor](parts, names)
-    return json_text_indented(made)
+    vendor_calls = {"openai": _openai, "anthropic": _anthropic, "mcp": _mcp}[vendor](parts, names)
+    return json_text_indented(vendor_calls)
 
 
 def json_text_indented(value: Json) -> str:
@@ -275,7 +275,9 @@ def convert_list(calls: Sequence[PlainCall], to: str, options: ConvertOptions) -
         if plain is not None:
             ready.append(Ready(index, plain))
     if to in VENDORS:
-        text, more = vendor_document([Part(call=one.call) for one in ready], [one.index for one in ready], to)
+        text, more = vendor_document(
+            [Part(call=ready_call.call) for ready_call in ready], [ready_call.index for ready_call in ready], to
+        )
     else:
         text, more = write_ready(ready, to, options)
         text += "\n" if text else ""
@@ -310,8 +312,8 @@ def write_ready(ready: list[Ready], to: str, options: ConvertOptions) -> tuple[s
     """Calls in a protocol's canonical spelling; calls that cannot be written are left out, with their losses."""
     protocol = find_protocol(to)
     assert protocol is not None
-    indices = [one.index for one in ready]
-    calls = [one.call for one in ready]
+    indices = [ready_call.index for ready_call in ready]
+    calls = [ready_call.call for ready_call in ready]
     written: Written = protocol.write_calls(calls, WriteOptions(shape=options.shape or "tag", tools=options.tools))
     if "inputs" in extras_of(to).shapes and options.shape is None and written.refusals:
         # The other shape carries any name (ruling 12).
@@ -320,9 +322,9 @@ def write_ready(ready: list[Ready], to: str, options: ConvertOptions) -> tuple[s
     losses = [refused(refusal, indices) for refusal in written.refusals]
     out = {loss.path.split("/")[2] for loss in losses}
     expectations = Expectations(options.tools, reading_of(to))
-    for one in ready:
-        if str(one.index) not in out:
-            losses += types_lost(one.call, one.index, to, title_of(to), expectations)
+    for ready_call in ready:
+        if str(ready_call.index) not in out:
+            losses += types_lost(ready_call.call, ready_call.index, to, title_of(to), expectations)
     return written.text, losses
 
 
@@ -412,7 +414,7 @@ def _beside(call: FoundCall) -> Iterator[str]:
     own = _OF_FORM.get(call.form, _OF_OTHERS)
     for node in (call.node, inner):
         for member in node.members if node is not None and node.kind == "object" else ():
-            ours = any(member is one for one in (call.name, call.args)) or member.value is call.call_id
+            ours = any(member is own_member for own_member in (call.name, call.args)) or member.value is call.call_id
             if not ours and _says(member) and (node is inner or member.key not in own):
                 yield member.key
 

@@ -107,9 +107,9 @@ class TextConversion:
             index = self.index[id(call)]
             plain, more = self.plain(call, index)
             if position <= len(around.calls):
-                said = around.calls[position - 1]
-                plain = msgspec.structs.replace(plain, number_id=said.number_id)
-                more += members_lost(said.members, f"/calls/{index}", self.title)
+                surroundings = around.calls[position - 1]
+                plain = msgspec.structs.replace(plain, number_id=surroundings.number_id)
+                more += members_lost(surroundings.members, f"/calls/{index}", self.title)
             converted, notes = make_ready(plain, index, position, self.to, self.options)
             losses += [*more, *notes]
             if converted is None:
@@ -119,17 +119,20 @@ class TextConversion:
         if not whole:
             # A block that lost one of its calls would do something else: all of them stay.
             self.losses += [loss for loss in losses if loss.code == "TC050"]
-            self.leave([call for call in block.calls if self.index[id(call)] in {one.index for one in ready}], _BESIDE)
+            self.leave(
+                [call for call in block.calls if self.index[id(call)] in {ready_call.index for ready_call in ready}],
+                _BESIDE,
+            )
             return None
         losses += self.fields(block)
         piece = _Piece(block, ready, losses=losses)
         if extras_of(block.protocol).whole_text:
             losses += members_lost(around.members, "", self.title)
-            said = message_texts(self.source.text, block)
-            piece.lead, piece.tail = said.lead, said.tail
-            if said.between:
+            surroundings = message_texts(self.source.text, block)
+            piece.lead, piece.tail = surroundings.lead, surroundings.tail
+            if surroundings.between:
                 losses.append(self.lost("", "The place of the text between two calls", "it stands behind them now"))
-            for kind in said.others:
+            for kind in surroundings.others:
                 losses.append(self.lost("", f"A part of type '{kind}' of the message", "it has no place for it"))
         return piece
 
@@ -146,8 +149,8 @@ class TextConversion:
             expectations = Expectations(self.options.tools, reading_of(call.protocol))
             self.expectations[call.protocol] = expectations
         tool = self.options.tools.get(call.tool_id)
-        made, failed = plain_call(call, self.source.text, expectations, tool, keep_hints=extras_of(self.to).modifiers)
-        return made, [
+        plain, failed = plain_call(call, self.source.text, expectations, tool, keep_hints=extras_of(self.to).modifiers)
+        return plain, [
             loss(
                 "TC052",
                 f"/calls/{index}/typeHints/{name}",
@@ -227,13 +230,15 @@ class TextConversion:
         text, losses = write_ready(piece.ready, self.to, self.options)
         refusals = [loss for loss in losses if loss.code in ("TC050", "TC051")]
         if not refusals:
-            text = with_line_ends(text, self.source.text, [one.call for one in piece.ready])
+            text = with_line_ends(text, self.source.text, [ready_call.call for ready_call in piece.ready])
             piece.text = "\n\n".join(part for part in (piece.lead, text, piece.tail) if part)
             piece.losses += losses
             return
         self.losses += refusals
         named = {refusal.path.split("/")[2] for refusal in refusals}
-        calls = [self.source.calls[one.index] for one in piece.ready if str(one.index) not in named]
+        calls = [
+            self.source.calls[ready_call.index] for ready_call in piece.ready if str(ready_call.index) not in named
+        ]
         self.leave(calls, _BESIDE)
 
     def put_together(self, pieces: list[_Piece]) -> str:
@@ -246,7 +251,7 @@ class TextConversion:
                 return text
             for piece, why in wrong:
                 piece.text = None
-                self.leave([self.source.calls[one.index] for one in piece.ready], why)
+                self.leave([self.source.calls[ready_call.index] for ready_call in piece.ready], why)
         return self.source.text
 
     def replaced(self, pieces: list[_Piece]) -> tuple[str, list[tuple[_Piece, Span]]]:
@@ -286,7 +291,7 @@ class TextConversion:
                     blocks.append(document.blocks[at])
                 at += 1
             names = [call.tool_id for block in blocks for call in block.calls if call.executable]
-            if names != [one.call.tool_id for one in piece.ready]:
+            if names != [ready_call.call.tool_id for ready_call in piece.ready]:
                 diag = next((diag for block in blocks for diag in block.diagnostics), None)
                 phrase = f": {message(diag)}" if diag is not None else ""
                 wrong.append((piece, f"in this place it would not run in {self.title}{phrase}"))
@@ -303,7 +308,7 @@ class TextConversion:
             if piece is None:
                 names += [call.tool_id for call in block.calls if call.executable]
             else:
-                names += [one.call.tool_id for one in piece.ready]
+                names += [ready_call.call.tool_id for ready_call in piece.ready]
         return names
 
     def to_document(self, pieces: list[_Piece]) -> Conversion:
@@ -317,9 +322,9 @@ class TextConversion:
         for piece in pieces:
             start, end = piece.block.span
             parts.append(Part(text=source[at:start] + piece.lead))
-            for one in piece.ready:
-                parts.append(Part(call=one.call))
-                indices.append(one.index)
+            for ready_call in piece.ready:
+                parts.append(Part(call=ready_call.call))
+                indices.append(ready_call.index)
             parts.append(Part(text=piece.tail))
             at = end
         parts.append(Part(text=source[at:]))
@@ -331,7 +336,9 @@ class TextConversion:
             why = "all text stands before the calls there"
             self.losses.append(self.lost("", "The place of the text behind a call", why))
         if self.to == CALL_JSON:
-            text, losses = write_ready([one for piece in pieces for one in piece.ready], self.to, self.options)
+            text, losses = write_ready(
+                [ready_call for piece in pieces for ready_call in piece.ready], self.to, self.options
+            )
         else:
             text, losses = vendor_document(parts, indices, self.to)
         return Conversion(text, sorted(self.losses + losses, key=_place))
@@ -358,11 +365,11 @@ def targets() -> tuple[str, ...]:
     return (*known_protocols(), *VENDORS)
 
 
-def convert(given: Document | Sequence[PlainCall], to: str, options: ConvertOptions | None = None) -> Conversion:
+def convert(source: Document | Sequence[PlainCall], to: str, options: ConvertOptions | None = None) -> Conversion:
     """Converts a text that was read, or a list of calls. Raises ``ValueError`` for an unknown target, and nothing else."""
     if to not in targets():
         raise ValueError(f"unknown target {to!r}; known: {', '.join(targets())}")
     options = options or ConvertOptions()
-    if isinstance(given, Document):
-        return TextConversion(given, to, options).convert()
-    return convert_list(given, to, options)
+    if isinstance(source, Document):
+        return TextConversion(source, to, options).convert()
+    return convert_list(source, to, options)

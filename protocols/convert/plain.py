@@ -44,29 +44,31 @@ def reading_of(protocol: str) -> Reading:
     return "any" if call_protocol is None else call_protocol.markers.values
 
 
-def wire_call(given: Mapping[str, Any], tools: dict[str, ToolHint], *, keep_hints: bool) -> tuple[PlainCall, list[str]]:
+def wire_call(
+    members: Mapping[str, Any], tools: dict[str, ToolHint], *, keep_hints: bool
+) -> tuple[PlainCall, list[str]]:
     """A call as ``tool/parse`` gives it, or the least of one: ``{toolId, args}``.
 
     Its ``protocol`` says how texts in ``args`` are coerced; without one they are read like those of any. Raises ``ValueError`` with
     a sentence for what is no call.
     """
-    tool_id = given.get("toolId")
-    args = given.get("args", {})
+    tool_id = members.get("toolId")
+    args = members.get("args", {})
     if not isinstance(tool_id, str) or not tool_id:
         raise ValueError("toolId must be a text that is not empty")
     if not isinstance(args, dict):
         raise ValueError("args must be an object")
-    step, retry = given.get("step"), given.get("retry")
+    step, retry = members.get("step"), members.get("retry")
     for name, value in (("step", step), ("retry", retry)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise ValueError(f"{name} must be a whole number")
-    on_error = given.get("onError")
+    on_error = members.get("onError")
     if on_error not in (None, "stop", "continue"):
         raise ValueError("onError must be stop or continue")
-    request_id = given.get("requestId")
+    request_id = members.get("requestId")
     if request_id is not None and not isinstance(request_id, str):
         raise ValueError("requestId must be a text")
-    protocol = given.get("protocol")
+    protocol = members.get("protocol")
     call = Call(
         protocol=protocol if isinstance(protocol, str) else "",
         tool_id=tool_id,
@@ -76,16 +78,16 @@ def wire_call(given: Mapping[str, Any], tools: dict[str, ToolHint], *, keep_hint
         retry=retry,
         on_error=on_error,
         request_id=request_id,
-        uris=_texts(given, "uris"),
-        type_hints=_texts(given, "typeHints"),
-        meta=_texts(given, "meta"),
+        uris=_texts(members, "uris"),
+        type_hints=_texts(members, "typeHints"),
+        meta=_texts(members, "meta"),
     )
     expectations = Expectations(tools, reading_of(call.protocol))
     return _plain(call, cast("dict[str, Json]", args), expectations, keep_hints)
 
 
-def _texts(given: Mapping[str, Any], key: str) -> dict[str, str]:
-    value = given.get(key, {})
+def _texts(members: Mapping[str, Any], key: str) -> dict[str, str]:
+    value = members.get(key, {})
     if not isinstance(value, dict) or not all(
         isinstance(item, str) for item in cast("dict[str, object]", value).values()
     ):
@@ -99,20 +101,20 @@ def _plain(
     expectation = expectations.of(call.tool_id)
     hints = dict(call.type_hints)
     failed: list[str] = []
-    made: dict[str, Json] = {}
+    arguments: dict[str, Json] = {}
     for name, raw in args.items():
         hint = hints.get(name)
         if hint is None:
-            made[name] = expectation.read(name, raw)[0]
+            arguments[name] = expectation.read(name, raw)[0]
         elif keep_hints:
-            made[name] = raw
+            arguments[name] = raw
         else:
             value, sound = _decoded(raw, hint)
             if not sound:
                 failed.append(name)
-            made[name] = expectation.read(name, value)[0] if sound else raw
+            arguments[name] = expectation.read(name, value)[0] if sound else raw
             del hints[name]
-    return _made(call, made, hints), failed
+    return _made(call, arguments, hints), failed
 
 
 def _made(call: Call, args: dict[str, Json], hints: dict[str, str]) -> PlainCall:

@@ -43,8 +43,8 @@ class Inliner:
 
     def schema(self) -> dict[str, Json]:
         """The whole schema."""
-        made = self._walk(self._root, self._base, (), 0)
-        return made if is_object(made) else {}
+        schema = self._walk(self._root, self._base, (), 0)
+        return schema if is_object(schema) else {}
 
     def _walk(self, node: Json, path: str, stack: tuple[str, ...], depth: int) -> Json:
         self._left -= 1
@@ -112,10 +112,10 @@ def flat_root(schema: dict[str, Json], losses: Losses, base: str, banned: Sequen
     parts = node.get("allOf")
     if is_list(parts) and "allOf" in banned:
         rest = {key: value for key, value in node.items() if key != "allOf"}
-        made, exact = conjunction([rest, *(_behind(part, schema) for part in parts)])
-        if not is_object(made):
+        merged, exact = conjunction([rest, *(_behind(part, schema) for part in parts)])
+        if not is_object(merged):
             losses.add("nothing-fits", below(base, "allOf"), "no arguments are allowed here, which cannot be said")
-        node = made if is_object(made) else rest
+        node = merged if is_object(merged) else rest
         if not exact:
             losses.add(
                 "root-combination", below(base, "allOf"), "'allOf' at the root was joined, which is not quite the same"
@@ -147,10 +147,10 @@ def _followed(schema: dict[str, Json], losses: Losses, base: str) -> dict[str, J
             losses.add("ref-unresolved", base, f"'{ref[:100]}' cannot be resolved here: any arguments are allowed")
             return rest
         own = {key: value for key, value in target.items() if key not in rest or key not in ("$defs", "definitions")}
-        made, exact = conjunction([rest, own])
+        merged, exact = conjunction([rest, own])
         if not exact:
             losses.add("root-combination", base, "the reference at the root was joined with what stands beside it")
-        node = made if is_object(made) else rest
+        node = merged if is_object(merged) else rest
     losses.add("recursive-ref", base, "the references at the root lead in a circle")
     return {key: value for key, value in node.items() if key != "$ref"}
 
@@ -172,8 +172,8 @@ def _union(rest: dict[str, Json], branches: Sequence[dict[str, Json]]) -> dict[s
     declared: dict[str, Json] = dict(properties) if is_object(properties) else {}
     own = set(declared)
     for branch in branches:
-        found = branch.get("properties")
-        for name, part in found.items() if is_object(found) else ():
+        members = branch.get("properties")
+        for name, part in members.items() if is_object(members) else ():
             if name in own or declared.get(name) == part:
                 continue
             known = declared.get(name)
@@ -186,7 +186,7 @@ def _union(rest: dict[str, Json], branches: Sequence[dict[str, Json]]) -> dict[s
     always = set[str].intersection(*needs) if needs else set[str]()
     before = rest.get("required")
     required = [*(before if is_list(before) else []), *sorted(always)]
-    made: dict[str, Json] = {**rest, "properties": declared}
+    merged: dict[str, Json] = {**rest, "properties": declared}
     if required:
-        made["required"] = list(dict.fromkeys(str(name) for name in required))
-    return made
+        merged["required"] = list(dict.fromkeys(str(name) for name in required))
+    return merged

@@ -92,9 +92,9 @@ def nullable(schema: dict[str, Json]) -> dict[str, Json]:
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     kinds = list[Json](types_of(schema))
-    made: dict[str, Json] = {**schema, "type": kinds if "null" in kinds else [*kinds, "null"]}
+    node: dict[str, Json] = {**schema, "type": kinds if "null" in kinds else [*kinds, "null"]}
     values = schema.get("enum")
-    return {**made, "enum": [*values, None]} if is_list(values) and None not in values else made
+    return {**node, "enum": [*values, None]} if is_list(values) and None not in values else node
 
 
 def _takes_null(part: Json) -> bool:
@@ -133,18 +133,18 @@ def disjoint(branches: Sequence[Json]) -> bool:
     return True
 
 
-def whole_bounds(node: dict[str, Json], made: dict[str, Json]) -> None:
+def whole_bounds(node: dict[str, Json], target: dict[str, Json]) -> None:
     """Bounds of a whole number that leave the bound itself out, as bounds that take it in."""
     for key, plain, step in (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1)):
         bound = node.get(key)
         if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
             continue
         whole = int(bound // 1) if step > 0 else -int(-bound // 1)
-        known = made.get(plain)
+        known = target.get(plain)
         value = whole + step
         if isinstance(known, int | float) and not isinstance(known, bool):
             value = max(known, value) if step > 0 else min(known, value)
-        made[plain] = value
+        target[plain] = value
 
 
 def shown(value: Json) -> str:

@@ -94,22 +94,22 @@ class Subset:
             if not is_list(parts):
                 return node
             rest = {key: value for key, value in node.items() if key != "allOf"}
-            made, exact = conjunction([rest, *parts])
-            if not exact or not is_object(made):
+            merged, exact = conjunction([rest, *parts])
+            if not exact or not is_object(merged):
                 self._losses.add(
                     "all-of-merged", path, "its 'allOf' was joined to one schema, which is not quite the same"
                 )
-            node = made if is_object(made) else rest
+            node = merged if is_object(merged) else rest
         return node
 
     def _one_value(self, node: dict[str, Json], path: str) -> dict[str, Json]:
         if "const" not in node:
             return node
         rest = {key: value for key, value in node.items() if key != "const"}
-        made, exact = conjunction([{"enum": [node["const"]]}, rest])
+        merged, exact = conjunction([{"enum": [node["const"]]}, rest])
         if not exact:
             self._losses.add("nothing-fits", path, "'const' and 'enum' have no value in common")
-        return made if is_object(made) else rest
+        return merged if is_object(merged) else rest
 
     def _words(self, node: dict[str, Json], path: str) -> dict[str, Json]:
         """What it says of itself to people and models."""
@@ -169,15 +169,15 @@ class Subset:
             for name, value in node.items()
             if name not in ("anyOf", "oneOf") and (is_constraint(name) or name == "$defs")
         }
-        given = node[key]
+        alternatives = node[key]
         branches: list[Json] = []
-        for i, branch in enumerate(given if is_list(given) else []):
-            made, exact = conjunction([rest, branch]) if rest else (branch, True)
+        for i, branch in enumerate(alternatives if is_list(alternatives) else []):
+            schema, exact = conjunction([rest, branch]) if rest else (branch, True)
             if not exact:
                 what = "what stands beside the choice was joined to each of its branches, which is not quite the same"
                 self._losses.add("all-of-merged", below(path, key, i), what)
-            if made is not False:
-                branches.append(made)
+            if schema is not False:
+                branches.append(schema)
         if key == "oneOf" and not disjoint(branches):
             what = "'oneOf' became 'anyOf': values that fit more than one branch are accepted too"
             self._losses.add("one-of-as-any-of", below(path, key), what)
@@ -193,8 +193,8 @@ class Subset:
         if not parts:
             return self._null(words, path)
         if len(parts) == 1:
-            made = {**parts[0], **words} if "$ref" not in parts[0] else parts[0]
-            return self._nullable(made) if null else made
+            schema = {**parts[0], **words} if "$ref" not in parts[0] else parts[0]
+            return self._nullable(schema) if null else schema
         return self._any_of(parts, words, null=null)
 
     def _any_of(self, parts: Sequence[dict[str, Json]], words: dict[str, Json], *, null: bool) -> dict[str, Json]:
@@ -207,12 +207,12 @@ class Subset:
         # beside anyOf nothing else may stand: each branch says what the whole says
         told: list[Json] = []
         for part in flat:
-            said = (
+            union = (
                 {**{key: value for key, value in words.items() if key == "description"}, **part}
                 if is_object(part)
                 else {}
             )
-            told.append(self._nullable(said) if null else said)
+            told.append(self._nullable(union) if null else union)
         return {"anyOf": told}
 
     def _nullable(self, schema: dict[str, Json]) -> dict[str, Json]:
@@ -253,8 +253,8 @@ class Subset:
         if self._rules.strict:
             listed = [kind for kind in kinds if kind != "integer" or "number" not in kinds]
             return {"type": listed[0] if len(listed) == 1 else list[Json](listed), **words, "enum": kept, **beside}
-        made: dict[str, Json] = {"type": "string", **words, "enum": kept, **beside}
-        return self._nullable(made) if null else made
+        schema: dict[str, Json] = {"type": "string", **words, "enum": kept, **beside}
+        return self._nullable(schema) if null else schema
 
     # Types
 
@@ -275,33 +275,33 @@ class Subset:
             return self._any_of(
                 parts if not (null and self._rules.strict) else [*parts, {"type": "null"}], words, null=null
             )
-        said = parts[0].pop("description", None)
-        made = {**parts[0], **words}
-        if isinstance(said, str):
-            made["description"] = f"{words['description']} {said}" if words.get("description") else said
-        return self._nullable(made) if null else made
+        description = parts[0].pop("description", None)
+        schema = {**parts[0], **words}
+        if isinstance(description, str):
+            schema["description"] = f"{words['description']} {description}" if words.get("description") else description
+        return self._nullable(schema) if null else schema
 
     def _of_type(self, node: dict[str, Json], kind: str, path: str, depth: int) -> dict[str, Json]:
         if kind == "object":
             return self._object(node, path, depth)
         if kind == "array":
             return self._array(node, path, depth)
-        made: dict[str, Json] = {"type": kind}
+        schema: dict[str, Json] = {"type": kind}
         for key in ABOUT.get(kind, ()):
             if key in node and key in self._rules.plain and (key != "format" or node[key] in self._rules.formats):
-                made[key] = node[key]
+                schema[key] = node[key]
         if not self._rules.strict and kind == "integer":
-            whole_bounds(node, made)
-        return made
+            whole_bounds(node, schema)
+        return schema
 
     def _drop(self, node: dict[str, Json], kinds: Iterable[str], path: str) -> None:
         """Says of each keyword that is not taken over, and that does refuse values of these types, that it is gone."""
         handled = _HANDLED if node.get("uniqueItems") is not False else _HANDLED | {"uniqueItems"}
-        said = frozenset[str]().union(*(ABOUT.get(kind, frozenset[str]()) for kind in kinds))
+        keywords = frozenset[str]().union(*(ABOUT.get(kind, frozenset[str]()) for kind in kinds))
         for key, value in node.items():
             if key in handled or key in SILENT or key in ANNOTATIONS or key.startswith("x-"):
                 continue
-            if key in OF_ONE_TYPE and key not in said:
+            if key in OF_ONE_TYPE and key not in keywords:
                 continue
             if key == "format" and value in self._rules.formats and "string" in kinds:
                 continue
@@ -318,7 +318,7 @@ class Subset:
     # Lists and objects
 
     def _array(self, node: dict[str, Json], path: str, depth: int) -> dict[str, Json]:
-        made: dict[str, Json] = {"type": "array"}
+        schema: dict[str, Json] = {"type": "array"}
         bounds = {key: node[key] for key in ("minItems", "maxItems") if key in node}
         items, first = node.get("items"), node.get("prefixItems")
         if is_list(items):
@@ -334,13 +334,13 @@ class Subset:
                 parts.append(True if items is None else items)
             shown = [self.schema(part, below(path, "prefixItems", i), depth + 1) for i, part in enumerate(parts)]
             distinct = list({json.dumps(part, sort_keys=True): part for part in shown}.values())
-            made["items"] = distinct[0] if len(distinct) == 1 else self._any_of(distinct, {}, null=False)
+            schema["items"] = distinct[0] if len(distinct) == 1 else self._any_of(distinct, {}, null=False)
         elif items is False:
-            made["items"] = {"type": "string"}
+            schema["items"] = {"type": "string"}
             bounds["maxItems"] = 0
         else:
-            made["items"] = self.schema(True if items is None else items, below(path, "items"), depth + 1)
-        return made | bounds
+            schema["items"] = self.schema(True if items is None else items, below(path, "items"), depth + 1)
+        return schema | bounds
 
     def _object(self, node: dict[str, Json], path: str, depth: int) -> dict[str, Json]:
         properties = node.get("properties")
@@ -359,15 +359,15 @@ class Subset:
         if more is not False:
             what = "only declared names can be given here: this form closes every object"
             self._losses.add("object-closed", path, what)
-        made: dict[str, Json] = {}
+        schemas: dict[str, Json] = {}
         for name, part in declared.items():
             where = below(path, "properties", name)
             schema = self.schema(part, where, depth + 1)
-            made[name] = schema if name in required else nullable(schema)
+            schemas[name] = schema if name in required else nullable(schema)
             if name not in required:
                 what = f"'{name[:60]}' is optional, which this form cannot say: null stands for not given, leave it out then"
                 self._losses.add("optional-nullable", where, what)
-        return {"type": "object", "properties": made, "required": list(made), "additionalProperties": False}
+        return {"type": "object", "properties": schemas, "required": list(schemas), "additionalProperties": False}
 
     def _open_object(
         self, node: dict[str, Json], declared: dict[str, Json], required: list[str], more: Json, path: str, depth: int
@@ -375,10 +375,10 @@ class Subset:
         if more is not True:
             what = "what this says of names that are not declared is gone: this form has no word for it"
             self._losses.add("object-opened", path, what)
-        made: dict[str, Json] = {
+        properties: dict[str, Json] = {
             name: self.schema(part, below(path, "properties", name), depth + 1) for name, part in declared.items()
         }
-        schema: dict[str, Json] = {"type": "object", "properties": made}
+        schema: dict[str, Json] = {"type": "object", "properties": properties}
         if required:
             schema["required"] = list[Json](required)
         return schema | {key: node[key] for key in ("minProperties", "maxProperties") if key in node}

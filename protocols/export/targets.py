@@ -56,8 +56,8 @@ class Exported(msgspec.Struct, frozen=True):
 def export_tool(manifest: Manifest, target: Target, name: str) -> Exported:
     """A tool under ``name`` (of ``portable_names``) as ``target`` takes it. Never raises."""
     losses = Losses()
-    made = _EXPORTS[target](manifest, name, losses)
-    return Exported(made, losses.found)
+    definition = _EXPORTS[target](manifest, name, losses)
+    return Exported(definition, losses.found)
 
 
 # The forms
@@ -65,25 +65,25 @@ def export_tool(manifest: Manifest, target: Target, name: str) -> Exported:
 
 def _mcp(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
     schema = object_root(shown_parameters(manifest, losses), losses, _PARAMETERS)
-    made: dict[str, Any] = {
+    definition: dict[str, Any] = {
         "name": name,
         "title": manifest.display_name,
         "description": manifest.description,
         "inputSchema": schema,
     }
     if has_output_schema(manifest):
-        made["outputSchema"] = manifest.output
+        definition["outputSchema"] = manifest.output
     elif manifest.output is not None:
         what = "an output schema must be of type object at its root: clients refuse the tool otherwise"
         losses.add("output-dropped", "/output", what)
-    made["annotations"] = {"title": manifest.display_name, **_hints(manifest)}
+    definition["annotations"] = {"title": manifest.display_name, **_hints(manifest)}
     meta: dict[str, Any] = {f"{META}toolId": manifest.tool_id, f"{META}version": manifest.version}
     if manifest.tags:
         meta[f"{META}tags"] = list(manifest.tags)
     if manifest.examples:
         meta[f"{META}examples"] = worked_calls(manifest)
-    made["_meta"] = meta
-    return made
+    definition["_meta"] = meta
+    return definition
 
 
 def has_output_schema(manifest: Manifest) -> bool:
@@ -161,7 +161,7 @@ def _anthropic(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
 def _gemini(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
     _told_less(manifest, name, losses)
     root, _ = _inlined(manifest, losses, keep_recursive=False)
-    made: dict[str, Any] = {"name": name, "description": manifest.description}
+    definition: dict[str, Any] = {"name": name, "description": manifest.description}
     if not is_object(properties := root.get("properties")) or not (properties or root.get("required")):
         if root.get("additionalProperties") is not False:
             what = "no parameters are declared, and an object with any names cannot be said: no arguments can be given"
@@ -169,13 +169,13 @@ def _gemini(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
         for key in root:
             if is_constraint(key) and key not in ("type", "properties", "required", "additionalProperties"):
                 losses.add("keyword-dropped", below(_PARAMETERS, key), "a tool without parameters has no schema there")
-        return made
+        return definition
     before = len(losses)
-    made["parameters"] = Subset(GEMINI, losses).schema(root, _PARAMETERS)
+    definition["parameters"] = Subset(GEMINI, losses).schema(root, _PARAMETERS)
     if len(losses) > before:
         what = "the field 'parametersJsonSchema' takes the schema as it is, instead of 'parameters' (`inputSchema` of the form 'mcp')"
         losses.add("use-json-schema", "", what)
-    return made
+    return definition
 
 
 _EXPORTS = {"mcp": _mcp, "openai": _openai, "openaiStrict": _strict, "anthropic": _anthropic, "gemini": _gemini}
@@ -213,11 +213,11 @@ def _with_items(node: Json, depth: int = 0) -> Any:
     """The schema with ``items`` in every list that has none, without which OpenAI refuses it; it takes any items as before."""
     if not is_object(node) or depth > 64:
         return node
-    made = map_parts(node, lambda part, _names: _with_items(part, depth + 1))
-    kinds = made.get("type")
-    if "array" in (kinds if is_list(kinds) else [kinds]) and "items" not in made:
-        made["items"] = {}
-    return made
+    schema = map_parts(node, lambda part, _names: _with_items(part, depth + 1))
+    kinds = schema.get("type")
+    if "array" in (kinds if is_list(kinds) else [kinds]) and "items" not in schema:
+        schema["items"] = {}
+    return schema
 
 
 def _strict_limits(schema: dict[str, Json], losses: Losses) -> None:
@@ -227,8 +227,8 @@ def _strict_limits(schema: dict[str, Json], losses: Losses) -> None:
         node, depth = stack.pop()
         if not is_object(node):
             continue
-        found, listed = node.get("properties"), node.get("enum")
-        properties += len(found) if is_object(found) else 0
+        declared, listed = node.get("properties"), node.get("enum")
+        properties += len(declared) if is_object(declared) else 0
         values += len(listed) if is_list(listed) else 0
         deepest = max(deepest, depth if "properties" in node else 0)
         below_it: list[Json] = []

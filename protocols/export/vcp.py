@@ -120,7 +120,7 @@ def plugin_manifest(manifest: Manifest, name: str = "") -> Exported:
     if shown:
         command["example"] = "\n\n".join(shown)
     timeout = manifest.execution.timeout_ms
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "manifestVersion": "1.0.0",
         "name": name,
         "displayName": manifest.display_name,
@@ -128,15 +128,15 @@ def plugin_manifest(manifest: Manifest, name: str = "") -> Exported:
         "description": manifest.description,
         "pluginType": "synchronous",
     }
-    made |= _entry(manifest, losses)
+    fields |= _entry(manifest, losses)
     if isinstance(manifest.handler, ExternalScript) and manifest.handler.result != "vcp":
-        made["x-result"] = manifest.handler.result
+        fields["x-result"] = manifest.handler.result
     if settings := _settings(manifest):
-        made["configSchema"] = settings
-    made["communication"] = {"protocol": "stdio", "timeout": timeout or DEFAULT_TIMEOUT_MS}
-    made["capabilities"] = {"invocationCommands": [command]}
+        fields["configSchema"] = settings
+    fields["communication"] = {"protocol": "stdio", "timeout": timeout or DEFAULT_TIMEOUT_MS}
+    fields["capabilities"] = {"invocationCommands": [command]}
     _left_out(manifest, losses)
-    return Exported(made, losses.found)
+    return Exported(fields, losses.found)
 
 
 def _settings(manifest: Manifest) -> dict[str, Any]:

@@ -341,8 +341,8 @@ class Types:
                 "keyword-dropped", below(path, key), f"'{key}' beside other keywords cannot be said: any is allowed"
             )
             return ANY
-        made = self.union(self.of(part, below(path, key, i), losses, level + 1) for i, part in enumerate(parts))
-        if made is ANY:
+        union = self.union(self.of(part, below(path, key, i), losses, level + 1) for i, part in enumerate(parts))
+        if union is ANY:
             losses.add(
                 "keyword-dropped", below(path, key), "alternatives with elements cannot be told apart: any is allowed"
             )
@@ -352,7 +352,7 @@ class Types:
                 below(path, key),
                 "that exactly one alternative fits cannot be said: one fits at least",
             )
-        return made
+        return union
 
     # Elements
 
@@ -410,8 +410,8 @@ class Types:
                 losses.add("no-xml-name", where, "the name is no XML name without a colon: no element can have it")
                 continue
             about = part.get("description") if is_object(part) else None
-            made = self.of(part, where, losses, level + 1)
-            children.append(Child(name, made, name in needed, about if isinstance(about, str) else ""))
+            child_type = self.of(part, where, losses, level + 1)
+            children.append(Child(name, child_type, name in needed, about if isinstance(about, str) else ""))
         return children
 
 
@@ -422,10 +422,10 @@ def _spellings(value: Json) -> list[str]:
 
 
 def _lengths(schema: dict[str, Json], path: str, losses: Losses) -> list[tuple[str, str]]:
-    given = [key for key in ("minLength", "maxLength") if key in schema]
-    counts = {key: int(count) for key in given if (count := _number(schema[key], _MAX_LENGTH)) is not None}
+    keywords = [key for key in ("minLength", "maxLength") if key in schema]
+    counts = {key: int(count) for key in keywords if (count := _number(schema[key], _MAX_LENGTH)) is not None}
     least, most = counts.get("minLength", 0), counts.get("maxLength", _MAX_LENGTH)
-    if len(counts) < len(given) or not 0 <= least <= most:
+    if len(counts) < len(keywords) or not 0 <= least <= most:
         losses.add("bounds-dropped", path, "its bounds of length cannot be said")
         return []
     return [(key, str(count)) for key, count in counts.items()]
@@ -443,10 +443,10 @@ def _pattern(schema: dict[str, Json], path: str, losses: Losses) -> list[tuple[s
 
 
 def _bounds(schema: dict[str, Json], path: str, losses: Losses, *, whole: bool) -> list[tuple[str, str]]:
-    given = [key for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum") if key in schema]
+    keywords = [key for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum") if key in schema]
     most = MAX_BOUND if whole else _MAX_REAL
-    numbers = {key: bound for key in given if (bound := _number(schema[key], most)) is not None}
-    if len(numbers) < len(given):
+    numbers = {key: bound for key in keywords if (bound := _number(schema[key], most)) is not None}
+    if len(numbers) < len(keywords):
         losses.add("bounds-dropped", path, "bounds that are no numbers or very large ones cannot be said")
     low = _tighter(numbers, "minimum", "exclusiveMinimum", 1)
     high = _tighter(numbers, "maximum", "exclusiveMaximum", -1)

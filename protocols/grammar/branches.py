@@ -164,7 +164,7 @@ class _Spread:
         for keyword in ("$dynamicRef", "$recursiveRef"):
             if keyword in schema:
                 self._remark(keyword)
-        keyword = next((one for one in COMPOSED if one in schema), None)
+        keyword = next((candidate for candidate in COMPOSED if candidate in schema), None)
         if keyword is None:
             yield schema
             return

@@ -114,7 +114,7 @@ def value(rules: Rules, around: Surrounding) -> str:
         return name
     rules.define(name, "")
     free = [free_object(rules, around), free_array(rules, around), string(rules, around)]
-    return rules.define(name, " | ".join([*free, *(shared(rules, one) for one in ("number", "boolean", "null"))]))
+    return rules.define(name, " | ".join([*free, *(shared(rules, kind) for kind in ("number", "boolean", "null"))]))
 
 
 def free_object(rules: Rules, around: Surrounding, of: str | None = None) -> str:
@@ -141,11 +141,11 @@ def free_array(rules: Rules, around: Surrounding) -> str:
     return name
 
 
-def constant(around: Surrounding, one: Json) -> str:
+def constant(around: Surrounding, json_value: Json) -> str:
     """A JSON value as it is, with what the surroundings forbid as escapes."""
-    if around is MARKUP and "]]>" in (text := json_text(one)):
+    if around is MARKUP and "]]>" in (text := json_text(json_value)):
         return literal(escape(text))
-    text = json_text(one, around.escapes)
+    text = json_text(json_value, around.escapes)
     for word in around.words:
         text = text.replace(word, word[:-1] + f"\\u{ord(word[-1]):04x}")
     return literal(text)
@@ -249,8 +249,8 @@ class SchemaRules:
         return _bracketed(rest if low else f"({rest})?")
 
     def _object(self, schema: dict[str, Json], around: Surrounding, where: str) -> str:
-        given = schema.get("properties")
-        properties: dict[str, Json] = dict(given) if is_object(given) else {}
+        declared = schema.get("properties")
+        properties: dict[str, Json] = dict(declared) if is_object(declared) else {}
         asked = schema.get("required")
         required = [name for name in asked if isinstance(name, str)] if is_list(asked) else []
         extra = schema.get("additionalProperties", not properties)
@@ -301,8 +301,8 @@ def scalar(rules: Rules, name: str, schema: dict[str, Json]) -> str:
             return shared(rules, "integer")
         if (low, high) == (0, UNBOUNDED[1]):
             return shared(rules, "natural")
-        found = spellings(low, high)
-        return either(found) if found else nothing(rules)
+        alternatives = spellings(low, high)
+        return either(alternatives) if alternatives else nothing(rules)
     if name == "number" and (least := schema.get("minimum")) is not None and least == 0:
         return shared(rules, "positive")
     return shared(rules, name)
@@ -326,5 +326,5 @@ def _times(what: str, low: int, high: int | None) -> str:
 
 
 def _count(schema: dict[str, Json], keyword: str) -> int | None:
-    found = schema.get(keyword)
-    return int(found) if isinstance(found, (int, float)) and not isinstance(found, bool) and found >= 0 else None
+    limit = schema.get(keyword)
+    return int(limit) if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0 else None

@@ -161,13 +161,13 @@ def spellings(low: int, high: int) -> list[str]:
 
 
 def _natural(low: int, high: int) -> list[str]:
-    found: list[str] = []
+    alternatives: list[str] = []
     for size in range(len(str(low)), len(str(high)) + 1):
         first = max(low, 0 if size == 1 else 10 ** (size - 1))
         last = min(high, 10**size - 1)
         if first <= last:
-            found += _same_size(str(first), str(last))
-    return found
+            alternatives += _same_size(str(first), str(last))
+    return alternatives
 
 
 def _same_size(low: str, high: str) -> list[str]:
@@ -182,17 +182,17 @@ def _same_size(low: str, high: str) -> list[str]:
         return [f"[{low}-{high}]"]
     size = len(low) - 1
     first, last = int(low[0]), int(high[0])
-    found: list[str] = []
+    alternatives: list[str] = []
     if low[1:].strip("0"):
-        found += [f"{literal(low[0])} {rest}" for rest in _same_size(low[1:], "9" * size)]
+        alternatives += [f"{literal(low[0])} {rest}" for rest in _same_size(low[1:], "9" * size)]
         first += 1
     ending: list[str] = []
     if high[1:].strip("9"):
         ending = [f"{literal(high[0])} {rest}" for rest in _same_size("0" * size, high[1:])]
         last -= 1
     if first <= last:
-        found.append(f"[{first}-{last}] {_any(size)}" if first < last else f"{literal(str(first))} {_any(size)}")
-    return found + ending
+        alternatives.append(f"[{first}-{last}] {_any(size)}" if first < last else f"{literal(str(first))} {_any(size)}")
+    return alternatives + ending
 
 
 def _any(size: int) -> str:

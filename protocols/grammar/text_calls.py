@@ -51,8 +51,8 @@ class _TextCall:
         self.tool = tool
         self.schemas = schemas
         self.rules = schemas.rules
-        given, asked = schema.get("properties"), schema.get("required")
-        self.properties: dict[str, Json] = dict(given) if is_object(given) else {}
+        declared, asked = schema.get("properties"), schema.get("required")
+        self.properties: dict[str, Json] = dict(declared) if is_object(declared) else {}
         self.required = [name for name in asked if isinstance(name, str)] if is_list(asked) else []
         for name in self.required:
             self.properties.setdefault(name, True)
@@ -91,7 +91,7 @@ class _TextCall:
 
     def constants(self, name: str, branch: Branch) -> list[str]:
         """A parameter with each of its constants, as it stands in a block."""
-        found: list[str] = []
+        literals: list[str] = []
         constants = branch.constants or ()
         for value in constants:
             options = self._typed
@@ -101,10 +101,10 @@ class _TextCall:
             text = self.written({name: value}, options)
             part = self.cut(name, text) if text else ""
             if part:
-                found.append(literal(part))
+                literals.append(literal(part))
             else:
                 self.schemas.remark(f"/{name}", "a constant that the protocol cannot carry; it is left out")
-        return found
+        return literals
 
     def prepare(self) -> None:
         """Whatever must be known of all parameters before one is written."""

@@ -138,10 +138,10 @@ def read_block(source: Source, opener: Span, limit: int, options: ReadOptions) -
     fence = _FENCE.match(text, at, limit) if text.startswith(("```", "~~~"), at) else None
     start = at if fence is None else fence.end()
     if text[start : start + 1] in ("{", "[", "｛", "［") and start < limit:
-        found = _canonical(source, start, limit) or _tolerant(source, opener, start, limit, options)
+        body = _canonical(source, start, limit) or _tolerant(source, opener, start, limit, options)
         if fence is not None:
-            found.diags.append(_noise(text, *fence.span()))
-        return _block(source, opener, found)
+            body.diags.append(_noise(text, *fence.span()))
+        return _block(source, opener, body)
     return _without_json(source, opener, at, limit, options)
 
 
@@ -158,77 +158,77 @@ def _canonical(source: Source, start: int, limit: int) -> _Found | None:
 
 def _tolerant(source: Source, opener: Span, start: int, limit: int, options: ReadOptions) -> _Found:
     text = source.text
-    found = _Found(start, "complete")
+    body = _Found(start, "complete")
     at = start
     while True:
         extent = extent_of(source, at, limit)
         if extent.refused:
-            found.diags.append(Diag("TC023", opener, {"n": MAX_PROBLEMS}))
-            return _ended(found, limit, "rejected")
+            body.diags.append(Diag("TC023", opener, {"n": MAX_PROBLEMS}))
+            return _ended(body, limit, "rejected")
         spoken = None if extent.end is None else read_spoken(Layer(text, at, extent.end))
         if extent.end is None or spoken is None or (spoken.root is None and not extent.sealed):
-            return _broken(source, opener, at, limit, options, found)
-        found.spoken.append(spoken)
+            return _broken(source, opener, at, limit, options, body)
+        body.spoken.append(spoken)
         if spoken.root is None:
-            found.diags.append(spoken.fault or Diag("HM603", (at, extent.end), {"reason": "it cannot be read"}))
+            body.diags.append(spoken.fault or Diag("HM603", (at, extent.end), {"reason": "it cannot be read"}))
         behind = extent.end
         at = skip_blank(text, behind, limit)
         if text[at : at + 1] in (",", ";") and at < limit:
             following = skip_blank(text, at + 1, limit)
             if text[following : following + 1] == "{" and following < limit:
                 fix = Fix("Remove the separator", (Edit(at, at + 1, ""),))
-                found.diags.append(Diag("HM607", (at, at + 1), fix=fix, repair=True))
+                body.diags.append(Diag("HM607", (at, at + 1), fix=fix, repair=True))
                 at = following
         if text[at : at + 1] not in ("{", "[") or at >= limit:
-            return _closed(source, opener, behind, limit, options, found)
-        if len(found.spoken) > MAX_STEPS:
-            found.diags.append(Diag("TC022", opener, {"limit": MAX_STEPS, "what": "calls"}))
-            return _ended(found, behind, "rejected")
+            return _closed(source, opener, behind, limit, options, body)
+        if len(body.spoken) > MAX_STEPS:
+            body.diags.append(Diag("TC022", opener, {"limit": MAX_STEPS, "what": "calls"}))
+            return _ended(body, behind, "rejected")
 
 
-def _closed(source: Source, opener: Span, behind: int, limit: int, options: ReadOptions, found: _Found) -> _Found:
+def _closed(source: Source, opener: Span, behind: int, limit: int, options: ReadOptions, body: _Found) -> _Found:
     """Behind whole JSON: the closing marker, or what stands in its place."""
     text = source.text
     at = skip_blank(text, behind, limit)
     marker = next_marker(source, behind, limit)
     if marker is not None and CLOSES.fullmatch(text, *marker):
         if marker[0] > at:
-            found.diags.append(_between(text, at, marker[0]))
-        found.close = marker
-        return _ended(found, marker[1], "complete")
+            body.diags.append(_between(text, at, marker[0]))
+        body.close = marker
+        return _ended(body, marker[1], "complete")
     if marker is not None and marker[0] == at:
         following = skip_blank(text, marker[1], limit)
         if following < limit and text[following] not in "{[`~":
             fix = Fix(f"Write {CLOSE}", (Edit(*marker, CLOSE),))
             args: dict[str, str | int] = {"raw": text[slice(*marker)], "canonical": CLOSE}
-            found.diags.append(Diag("TC004", marker, args, fix=fix, repair=True))
-            found.close = marker
-            return _ended(found, marker[1], "complete")
+            body.diags.append(Diag("TC004", marker, args, fix=fix, repair=True))
+            body.close = marker
+            return _ended(body, marker[1], "complete")
         if following >= limit and not options.complete:
             marker = None
     args = {"close": CLOSE, "where": "the end of its JSON"}
     if marker is None and not options.complete:
         # What follows could still be more of the block (ruling 1).
-        found.diags.append(Diag("TC002", opener, args, "error"))
-        return _ended(found, behind if at < limit else limit, "truncated")
+        body.diags.append(Diag("TC002", opener, args, "error"))
+        return _ended(body, behind if at < limit else limit, "truncated")
     if marker is None and at < limit == len(text) and text[at] == "<" and _begins_marker(text[at:limit].rstrip()):
         # The text ends inside a tag (ruling 18).
-        found.diags.append(Diag("TC001", opener, {"protocol": "HERMES", "construct": "its closing marker"}))
-        return _ended(found, limit, "truncated")
+        body.diags.append(Diag("TC001", opener, {"protocol": "HERMES", "construct": "its closing marker"}))
+        return _ended(body, limit, "truncated")
     if at < limit and (marker is None or marker[0] != at) and _BREAK.search(text, behind, at) is None:
         # A sentence that goes on behind the JSON speaks about a call.
-        found.diags.append(Diag("TC002", opener, args, "error"))
-        return _ended(found, behind, "rejected")
+        body.diags.append(Diag("TC002", opener, args, "error"))
+        return _ended(body, behind, "rejected")
     fix = Fix(f"Insert {CLOSE}", (Edit(behind, behind, CLOSE),))
-    found.diags.append(Diag("TC002", opener, args, fix=fix, repair=True))
-    return _ended(found, behind, "complete")
+    body.diags.append(Diag("TC002", opener, args, fix=fix, repair=True))
+    return _ended(body, behind, "complete")
 
 
 def _begins_marker(rest: str) -> bool:
     return len(rest) < len(CLOSE) and (CLOSE.startswith(rest) or OPEN.startswith(rest))
 
 
-def _broken(source: Source, opener: Span, at: int, limit: int, options: ReadOptions, found: _Found) -> _Found:
+def _broken(source: Source, opener: Span, at: int, limit: int, options: ReadOptions, body: _Found) -> _Found:
     """JSON that is never closed, or that no repair makes whole: the block ends at the next marker."""
     text = source.text
     marker = next_marker(source, at, limit)
@@ -240,26 +240,26 @@ def _broken(source: Source, opener: Span, at: int, limit: int, options: ReadOpti
     closes = marker is not None and CLOSES.fullmatch(text, *marker) is not None
     if spoken.root is not None:
         # Several values in which only the scan went astray (a lone quote between them).
-        found.diags.append(Diag("HM603", (at, end), {"reason": "where the JSON ends is unclear"}))
+        body.diags.append(Diag("HM603", (at, end), {"reason": "where the JSON ends is unclear"}))
     elif closes and lacks_root_bracket(spoken):
         mended = read_spoken(layer, closed="}")
         if mended.root is not None:
             fix = Fix("Insert '}'", (Edit(end, end, "}"),))
-            found.diags.append(Diag("HM617", (end - 1, end), {"bracket": "}"}, fix=fix, repair=True))
-            found.spoken.append(mended)
-            found.close = marker
-            return _ended(found, marker[1] if marker is not None else end, "complete")
+            body.diags.append(Diag("HM617", (end - 1, end), {"bracket": "}"}, fix=fix, repair=True))
+            body.spoken.append(mended)
+            body.close = marker
+            return _ended(body, marker[1] if marker is not None else end, "complete")
     elif marker is None and (spoken.cut or not options.complete):
         args: dict[str, str | int] = {"protocol": "HERMES", "construct": "the JSON of a call"}
-        found.diags.append(Diag("TC001", opener, args))
+        body.diags.append(Diag("TC001", opener, args))
         if spoken.cut:
-            found.spoken.append(spoken)
-        return _ended(found, limit, "truncated")
-    if not found.diags or spoken.fault is not None:
-        found.diags.append(spoken.fault or Diag("HM603", (at, end), {"reason": "it cannot be read"}))
+            body.spoken.append(spoken)
+        return _ended(body, limit, "truncated")
+    if not body.diags or spoken.fault is not None:
+        body.diags.append(spoken.fault or Diag("HM603", (at, end), {"reason": "it cannot be read"}))
     if closes:
-        found.close = marker
-    return _ended(found, marker[1] if closes and marker is not None else end, "rejected")
+        body.close = marker
+    return _ended(body, marker[1] if closes and marker is not None else end, "rejected")
 
 
 def lacks_root_bracket(spoken: Spoken) -> bool:
@@ -293,10 +293,10 @@ def _has_wide_object(node: JsonNode) -> bool:
     return False
 
 
-def _ended(found: _Found, end: int, state: BlockState) -> _Found:
-    found.end = end
-    found.state = state
-    return found
+def _ended(body: _Found, end: int, state: BlockState) -> _Found:
+    body.end = end
+    body.state = state
+    return body
 
 
 def _noise(text: str, start: int, end: int) -> Diag:
@@ -348,20 +348,20 @@ def _own_line(text: str, span: Span) -> bool:
 # The finished block
 
 
-def _block(source: Source, opener: Span, found: _Found) -> Block:
+def _block(source: Source, opener: Span, body: _Found) -> Block:
     text = source.text
-    diags = found.diags
-    for span, right in ((opener, OPEN), (found.close, CLOSE)):
+    diags = body.diags
+    for span, right in ((opener, OPEN), (body.close, CLOSE)):
         if span is not None and text[slice(*span)] != right and (right == OPEN or CLOSES.fullmatch(text, *span)):
             fix = Fix(f"Write {right}", (Edit(*span, right),))
             diags.append(Diag("TC004", span, {"raw": text[slice(*span)], "canonical": right}, fix=fix, repair=True))
     calls: list[Call] = []
-    for spoken in found.spoken:
+    for spoken in body.spoken:
         diags.extend(spoken.diags)
-        root = spoken.root if spoken.root is not None else spoken.tree.root if found.state == "truncated" else None
+        root = spoken.root if spoken.root is not None else spoken.tree.root if body.state == "truncated" else None
         if root is not None:
             _calls(root, spoken, calls, diags)
-    if found.end - opener[0] > MAX_BLOCK_CHARS:
+    if body.end - opener[0] > MAX_BLOCK_CHARS:
         diags.append(Diag("TC021", opener, {"limit": MAX_BLOCK_CHARS}))
     if len(calls) > MAX_STEPS:
         diags.append(Diag("TC022", opener, {"limit": MAX_STEPS, "what": "calls"}))
@@ -371,9 +371,7 @@ def _block(source: Source, opener: Span, found: _Found) -> Block:
         del diags[MAX_PROBLEMS:-1]
     if len(calls) > 1:
         diags.append(Diag("HM618", opener, {"n": len(calls)}))
-    return settle(
-        Block("hermes", (opener[0], max(found.end, opener[1])), opener, found.close, found.state, calls, diags)
-    )
+    return settle(Block("hermes", (opener[0], max(body.end, opener[1])), opener, body.close, body.state, calls, diags))
 
 
 def _calls(root: JsonNode, spoken: Spoken, calls: list[Call], diags: list[Diag]) -> None:
@@ -383,10 +381,10 @@ def _calls(root: JsonNode, spoken: Spoken, calls: list[Call], diags: list[Diag])
         reason = f"it is {kinds.get(root.kind, 'no JSON object')}"
         diags.append(Diag("HM602", spoken.span(root.start, root.end), {"reason": reason}))
         return
-    for one in found_calls[: MAX_STEPS + 1]:
-        if one.form != "named":
-            diags.append(_foreign(one, spoken))
-        call = make_call(one, spoken, "hermes")
+    for found_call in found_calls[: MAX_STEPS + 1]:
+        if found_call.form != "named":
+            diags.append(_foreign(found_call, spoken))
+        call = make_call(found_call, spoken, "hermes")
         diags.extend(call.diags)
         if call.call is not None:
             calls.append(call.call)

@@ -153,8 +153,8 @@ def _reuse(step: Step, part: Part, change: Change) -> None:
                 continue
             there = again.get(place)
             if there is not None:
-                found = new.values[there]
-                if isinstance(found, Branch) and found.closed and found.length == value.length:
+                child = new.values[there]
+                if isinstance(child, Branch) and child.closed and child.length == value.length:
                     new.values[there] = value
 
 
@@ -217,19 +217,19 @@ def edited(tree: JsonTree, start: int, end: int, new: str, text: str | None = No
     spine = _spine(reading.document, start, end)
     depth = len(spine) - 1
     tries = 0
-    found = None
-    while depth > 0 and found is None:
-        found = _at_level(reading, spine, depth, edit)
+    new_reading = None
+    while depth > 0 and new_reading is None:
+        new_reading = _at_level(reading, spine, depth, edit)
         # Further out in growing steps: in a deep nest every level would be read for each one above it.
         depth -= 1 << max(tries - 1, 0)
         tries += 1
-    if found is None:
+    if new_reading is None:
         length = len(edit.text)
         head = min(before.head, length)
         tail = min(before.tail, length - head, before.length - head)
         whole = Change(edit.text, head, before.length - tail, length - before.length)
-        found = Reader(edit.text, reading.lenient, _known(before.reading, whole)).read()
-    return JsonTree(text, found, None if _is_whole(found) else before, tree.quiet_after(edit))
+        new_reading = Reader(edit.text, reading.lenient, _known(before.reading, whole)).read()
+    return JsonTree(text, new_reading, None if _is_whole(new_reading) else before, tree.quiet_after(edit))
 
 
 def _is_whole(reading: Reading) -> bool:

@@ -271,8 +271,8 @@ def note(new: object, old: object, gone: list[str], come: list[str]) -> None:
 
 def difference(old: object, new: object) -> Difference | None:
     """How a mapping differs from the one that it was made from, where that was noted."""
-    found = _noted.get(id(new))
-    return found[2] if found is not None and found[0] is new and found[1] is old else None
+    entry = _noted.get(id(new))
+    return entry[2] if entry is not None and entry[0] is new and entry[1] is old else None
 
 
 def _fresh(kind: NodeKind) -> list[Json] | dict[str, Json]:

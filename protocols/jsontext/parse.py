@@ -172,27 +172,27 @@ class Reader(Tokens):
         origin = node.origin
         keys, starts, shapes, values = node.keys, node.starts, node.shapes, node.values
         while True:
-            found = match(text, at)
-            if found is None:
+            token = match(text, at)
+            if token is None:
                 self.at = at
                 self.slowly(node)
                 return
-            key, string, number, literal, separator, opener = found.groups()
-            start, key_end = found.span(1)
+            key, string, number, literal, separator, opener = token.groups()
+            start, key_end = token.span(1)
             start -= 1
             key_end += 1
-            end = found.end()
+            end = token.end()
             if string is not None:
-                offset = found.start(2) - 1 - start
+                offset = token.start(2) - 1 - start
                 value = Scalar("string", len(string) + 2, string)
             elif opener is not None:
                 offset = end - 1 - start
                 value = None
             elif literal is not None:
-                offset = found.start(4) - start
+                offset = token.start(4) - start
                 value = LITERALS[literal]
             else:
-                first, last = found.span(3)
+                first, last = token.span(3)
                 offset = first - start
                 self.at = at
                 value = Scalar("number", last - first, self.number(number, first, last))
@@ -221,24 +221,24 @@ class Reader(Tokens):
         origin = node.origin
         starts, values = node.starts, node.values
         while True:
-            found = match(text, at)
-            if found is None:
+            token = match(text, at)
+            if token is None:
                 self.at = at
                 self.slowly(node)
                 return
-            string, number, literal, separator, opener = found.groups()
-            end = found.end()
+            string, number, literal, separator, opener = token.groups()
+            end = token.end()
             if string is not None:
-                start = found.start(1) - 1
+                start = token.start(1) - 1
                 value = Scalar("string", len(string) + 2, string)
             elif opener is not None:
                 start = end - 1
                 value = None
             elif literal is not None:
-                start = found.start(3)
+                start = token.start(3)
                 value = LITERALS[literal]
             else:
-                start, last = found.span(2)
+                start, last = token.span(2)
                 self.at = at
                 value = Scalar("number", last - start, self.number(number, start, last))
             starts.append(start - origin)
@@ -290,10 +290,10 @@ class Reader(Tokens):
 
     def take(self, known: Mapping[int, Known], at: int) -> Branch | None:
         """The container that opens at ``at``, if it is known; it is then passed over."""
-        found = known.get(at)
-        if found is None:
+        entry = known.get(at)
+        if entry is None:
             return None
-        branch, height = found
+        branch, height = entry
         deepest = len(self.stack) + height
         if deepest + self.below > MAX_JSON_DEPTH:
             return None

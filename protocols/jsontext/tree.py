@@ -114,13 +114,13 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
             if self.views is None:
                 self.views = nothing
             views = self.views
-        found = views[index]
-        if found is None:
-            made = self._made(index)
-            found = views[index]
-            if found is None:
-                found = views[index] = made
-        return found
+        view = views[index]
+        if view is None:
+            new_view = self._made(index)
+            view = views[index]
+            if view is None:
+                view = views[index] = new_view
+        return view
 
     def _all(self) -> list[Member | JsonNode | None]:
         if not self.whole or self.views is None:

@@ -114,13 +114,13 @@ class Findings:
         words = list(allowed)
         if value in words:
             return value
-        found = (also or {}).get(value.lower()) or best(value, words)
+        suggestion = (also or {}).get(value.lower()) or best(value, words)
         fix = None
-        if found is not None:
-            sure = "safe" if same_name(found, value) else "unsafe"
-            fix = Fix(f"Replace by '{found}'", (Edit(node.start, node.end, f'"{found}"'),), sure)
-        args = {"p": label, "v": value, "list": ", ".join(words), "hint": hint(found)}
-        data: dict[str, Json] = {"suggestion": found} if found else {}
+        if suggestion is not None:
+            sure = "safe" if same_name(suggestion, value) else "unsafe"
+            fix = Fix(f"Replace by '{suggestion}'", (Edit(node.start, node.end, f'"{suggestion}"'),), sure)
+        args = {"p": label, "v": value, "list": ", ".join(words), "hint": hint(suggestion)}
+        data: dict[str, Json] = {"suggestion": suggestion} if suggestion else {}
         self.add(_CODES["value"][self._family], node.span, args, fix=fix, data=data)
         return None
 
@@ -157,11 +157,11 @@ class Findings:
             self.wrong_type(node, label, "an object")
             return {}
         known = list(fields)
-        found: dict[str, Member] = {}
+        by_key: dict[str, Member] = {}
         written = {member.key for member in node.members}
         for member in node.members:
             if member.key in known:
-                found[member.key] = member
+                by_key[member.key] = member
             elif not member.key.startswith("x-") and member.key != "$schema" and member.colon >= 0:
                 place = (elsewhere or {}).get(member.key)
                 if place is None:
@@ -169,20 +169,20 @@ class Findings:
                 else:
                     args = {"k": member.key, "hint": hint(place)}
                     self.add(_CODES["unknown"][self._family], member.key_span, args, data={"suggestion": place})
-        return found
+        return by_key
 
     def unknown_field(self, member: Member, known: list[str], required: Iterable[str] = ()) -> None:
         """A member that is no field."""
-        found = best(member.key, known) or _begun(member.key, known)
-        if found is None and _ELSEWHERE_CALLED.get(member.key) in known:
-            found = _ELSEWHERE_CALLED[member.key]
+        suggestion = best(member.key, known) or _begun(member.key, known)
+        if suggestion is None and _ELSEWHERE_CALLED.get(member.key) in known:
+            suggestion = _ELSEWHERE_CALLED[member.key]
         fix = None
-        if found is not None:
-            sure = "safe" if same_name(found, member.key) else "unsafe"
-            fix = Fix(f"Rename to '{found}'", (Edit(member.key_start, member.key_end, f'"{found}"'),), sure)
-        args = {"k": member.key, "hint": hint(found)}
-        data: dict[str, Json] = {"suggestion": found} if found else {}
-        level = "error" if found is not None and found in required else None
+        if suggestion is not None:
+            sure = "safe" if same_name(suggestion, member.key) else "unsafe"
+            fix = Fix(f"Rename to '{suggestion}'", (Edit(member.key_start, member.key_end, f'"{suggestion}"'),), sure)
+        args = {"k": member.key, "hint": hint(suggestion)}
+        data: dict[str, Json] = {"suggestion": suggestion} if suggestion else {}
+        level = "error" if suggestion is not None and suggestion in required else None
         code = _CODES["unknown"][self._family]
         if len(self.diags) < MAX_FINDINGS:
             self.diags.append(Diag(code, member.key_span, dict(args), severity=level, fix=fix, data=data))

@@ -104,26 +104,26 @@ def json_types(schema: Json, say: Say, path: str, depth: int = 0) -> Json:
     """A schema whose types are JSON's; what a type of another language said beyond that is a loss."""
     if not is_object(schema) or depth > MAX_DEPTH:
         return schema
-    made: dict[str, Json] = map_parts(
+    node: dict[str, Json] = map_parts(
         schema,
         lambda part, names: json_types(
             part, say, "/".join((path, *(escape_pointer(str(n)) for n in names))), depth + 1
         ),
     )
-    given = made.get("type")
-    if isinstance(given, str) and given not in JSON_TYPES:
-        kind = json_type(given, say, f"{path}/type")
-        made.pop("type")
+    declared = node.get("type")
+    if isinstance(declared, str) and declared not in JSON_TYPES:
+        kind = json_type(declared, say, f"{path}/type")
+        node.pop("type")
         if kind:
-            made = {"type": kind, **made}
-    elif is_list(given) and any(isinstance(one, str) and one not in JSON_TYPES for one in given):
-        kinds = [str(one) if one in JSON_TYPES else json_type(str(one), say, f"{path}/type") for one in given]
-        made.pop("type")
+            node = {"type": kind, **node}
+    elif is_list(declared) and any(isinstance(name, str) and name not in JSON_TYPES for name in declared):
+        kinds = [str(name) if name in JSON_TYPES else json_type(str(name), say, f"{path}/type") for name in declared]
+        node.pop("type")
         # One of them that takes anything takes the others too.
         every: list[Json] = [*dict.fromkeys(kinds)]
         if all(kinds):
-            made = {"type": every, **made}
-    return made
+            node = {"type": every, **node}
+    return node
 
 
 def json_type(name: str, say: Say, path: str) -> str:
@@ -175,7 +175,7 @@ class _Asked:
 
     def context(self) -> dict[str, Json]:
         files: dict[str, Json] = {
-            name: list[Json](found) for name, found in (("allowRead", self.read), ("allowWrite", self.write)) if found
+            name: list[Json](paths) for name, paths in (("allowRead", self.read), ("allowWrite", self.write)) if paths
         }
         context: dict[str, Json] = {}
         if files:
@@ -186,8 +186,8 @@ class _Asked:
             context["secrets"] = list[Json](self.secrets)
         return context
 
-    def paths(self, given: Json, where: str, *, read: bool, write: bool) -> None:
-        for path, place in _texts(given, where, self.say):
+    def paths(self, listed: Json, where: str, *, read: bool, write: bool) -> None:
+        for path, place in _texts(listed, where, self.say):
             bare = path.removesuffix("**").removesuffix("*").rstrip("/")
             bare = bare.removeprefix("./")
             pattern = f"{bare}/**" if bare else path
@@ -206,8 +206,8 @@ class _Asked:
             if not path.startswith("/"):
                 self.say(place, f"'{path[:80]}' is relative to the tool's own folder here", "path-relative")
 
-    def hosts(self, given: Json, where: str) -> None:
-        for text, place in _texts(given, where, self.say):
+    def hosts(self, listed: Json, where: str) -> None:
+        for text, place in _texts(listed, where, self.say):
             host = re.sub(r"^[a-z]+://", "", text.strip(), flags=re.I).partition("/")[0]
             fault = host_pattern_fault(host)
             if fault is not None:
@@ -221,9 +221,9 @@ class _Asked:
                     "permission-widened",
                 )
 
-    def variables(self, given: Json, where: str) -> None:
+    def variables(self, listed: Json, where: str) -> None:
         plain: list[str] = []
-        for name, place in _texts(given, where, self.say):
+        for name, place in _texts(listed, where, self.say):
             if fault := variable_name_fault(name):
                 self.say(place, f"'{name[:80]}' is left out: {fault}", "field-dropped")
             elif is_secret_setting(name):
@@ -239,12 +239,12 @@ class _Asked:
                 "env-to-set",
             )
 
-    def permissions(self, given: Json, where: str) -> None:
-        if is_object(given):
-            for key, value in given.items():
+    def permissions(self, declared: Json, where: str) -> None:
+        if is_object(declared):
+            for key, value in declared.items():
                 self._permission(key, value, f"{where}/{escape_pointer(key)}")
-        elif given is not None:
-            for word, place in _texts(given, where, self.say):
+        elif declared is not None:
+            for word, place in _texts(declared, where, self.say):
                 self._word(word, place)
 
     def _permission(self, key: str, value: Json, place: str) -> None:
@@ -279,10 +279,10 @@ class _Asked:
         self.say(place, what, "permission-dropped")
 
 
-def _texts(given: Json, where: str, say: Say) -> Iterator[tuple[str, str]]:
+def _texts(listed: Json, where: str, say: Say) -> Iterator[tuple[str, str]]:
     """The texts of a list, or of a single one, with their places."""
-    for i, item in enumerate(given if is_list(given) else [] if given is None else [given]):
-        place = f"{where}/{i}" if is_list(given) else where
+    for i, item in enumerate(listed if is_list(listed) else [] if listed is None else [listed]):
+        place = f"{where}/{i}" if is_list(listed) else where
         if isinstance(item, str) and item.strip():
             yield item, place
         elif item is not None:

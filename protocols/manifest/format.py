@@ -111,8 +111,8 @@ class _Writer:
         """The order of an object's members, by the place where it begins."""
         if tree.root is not None and tree.root.kind == "object":
             self.ranks[tree.root.start] = order
-            found = {name: tree.root.get(name) for name in inner}
-            self.ranks |= {node.start: inner[name] for name, node in found.items() if node is not None}
+            nodes = {name: tree.root.get(name) for name in inner}
+            self.ranks |= {node.start: inner[name] for name, node in nodes.items() if node is not None}
         self.starts = [start for start, _ in tree.comments]
         self.out: list[str] = []
         self.taken = 0
@@ -220,22 +220,22 @@ def _equal(a: JsonNode, b: JsonNode, a_text: str, b_text: str) -> bool:
     """Whether two values mean the same: members in any order, everything else spelled alike."""
     stack = [(a, b)]
     while stack:
-        one, other = stack.pop()
-        if one.kind != other.kind:
+        first, other = stack.pop()
+        if first.kind != other.kind:
             return False
-        if one.kind == "object":
+        if first.kind == "object":
             theirs = {member.key: member.value for member in other.members}
-            if len(theirs) != len(one.members) or len(one.members) != len(other.members):
+            if len(theirs) != len(first.members) or len(first.members) != len(other.members):
                 return False
-            for member in one.members:
+            for member in first.members:
                 node = theirs.get(member.key)
                 if member.value is None or node is None:
                     return False
                 stack.append((member.value, node))
-        elif one.kind == "array":
-            if len(one.items) != len(other.items):
+        elif first.kind == "array":
+            if len(first.items) != len(other.items):
                 return False
-            stack.extend(zip(one.items, other.items, strict=True))
-        elif a_text[one.start : one.end] != b_text[other.start : other.end]:
+            stack.extend(zip(first.items, other.items, strict=True))
+        elif a_text[first.start : first.end] != b_text[other.start : other.end]:
             return False
     return True

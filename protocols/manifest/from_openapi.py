@@ -43,14 +43,14 @@ def import_openapi(data: Json, name: str, base_url: str = "") -> Imported:
         return Imported(why_not="it is no object")
     version = data.get("openapi")
     if not isinstance(version, str) or not re.match(r"3\.[01](\.|$)", version):
-        found = (
+        spec_name = (
             f"OpenAPI {version}"
             if version
             else f"Swagger {data['swagger']}"
             if "swagger" in data
             else "no OpenAPI document"
         )
-        return Imported(why_not=f"it is {found}: versions 3.0 and 3.1 are read (converters from 2.0 exist)")
+        return Imported(why_not=f"it is {spec_name}: versions 3.0 and 3.1 are read (converters from 2.0 exist)")
     paths = data.get("paths")
     if not is_object(paths) or not paths:
         return Imported(why_not="it has no paths")
@@ -79,9 +79,9 @@ class _Document:
     def read(self, paths: dict[str, Json]) -> Imported:
         say = teller(self._notes)
         left = 0
-        for path, given in paths.items():
+        for path, path_item in paths.items():
             where = f"/paths/{escape_pointer(path)}"
-            item = resolved(self._data, given)
+            item = resolved(self._data, path_item)
             if item is None:
                 say(where, "the reference leads nowhere: its operations are left out", "tool-dropped")
                 continue
@@ -245,11 +245,11 @@ class _Document:
         declared: dict[tuple[str, str], tuple[dict[str, Json], str]] = {}
         for holder, base in ((item, where.rpartition("/")[0]), (operation, where)):
             listed = holder.get("parameters")
-            for i, given in enumerate(listed if is_list(listed) else []):
+            for i, entry in enumerate(listed if is_list(listed) else []):
                 place = f"{base}/parameters/{i}"
-                found = resolved(self._data, given)
-                name, kind = (found.get("name"), found.get("in")) if found is not None else (None, None)
-                if found is None or not isinstance(name, str) or not name or kind not in _PLACES:
+                parameter = resolved(self._data, entry)
+                name, kind = (parameter.get("name"), parameter.get("in")) if parameter is not None else (None, None)
+                if parameter is None or not isinstance(name, str) or not name or kind not in _PLACES:
                     say(
                         place,
                         "the parameter has no name or place, or its reference leads nowhere",
@@ -258,14 +258,14 @@ class _Document:
                 elif kind == "header" and name.lower() in ("accept", "content-type", "authorization"):
                     say(place, f"the header '{name}' is made by the script itself", "parameters-dropped")
                 else:
-                    declared[str(kind), name] = (found, place)
+                    declared[str(kind), name] = (parameter, place)
         properties: dict[str, Json] = {}
         required: list[str] = []
         wire: dict[str, Any] = {}
-        for (kind, name), (found, place) in declared.items():
+        for (kind, name), (parameter, place) in declared.items():
             key = name if name not in properties and name != "body" else f"{kind}_{name}"
-            style = str(found.get("style", "form" if kind in ("query", "cookie") else "simple"))
-            if found.get("allowReserved") is True:
+            style = str(parameter.get("style", "form" if kind in ("query", "cookie") else "simple"))
+            if parameter.get("allowReserved") is True:
                 say(
                     f"{place}/allowReserved",
                     "signs that have a meaning in an address are escaped all the same",
@@ -273,28 +273,28 @@ class _Document:
                 )
             if style not in _STYLES:
                 say(f"{place}/style", f"the style '{style}' is not known: the value is sent plainly", "changed")
-            explode = found.get("explode")
-            properties[key] = self._property(found, kind, reader, say, place)
-            if kind == "path" or found.get("required") is True:
+            explode = parameter.get("explode")
+            properties[key] = self._property(parameter, kind, reader, say, place)
+            if kind == "path" or parameter.get("required") is True:
                 required.append(key)
             wire[key] = [name, kind, style, explode if isinstance(explode, bool) else style == "form"]
         return properties, required, wire
 
-    def _property(self, found: dict[str, Json], kind: str, reader: SchemaReader, say: Say, place: str) -> Json:
-        schema = found.get("schema")
-        content = found.get("content")
+    def _property(self, parameter: dict[str, Json], kind: str, reader: SchemaReader, say: Say, place: str) -> Json:
+        schema = parameter.get("schema")
+        content = parameter.get("content")
         if schema is None and is_object(content):
             media = next((item for item in content.values() if is_object(item)), None)
             schema = media.get("schema") if media is not None else None
             say(f"{place}/content", "the value is sent as JSON text", "changed")
-        made = reader.schema({} if schema is None else schema, f"{place}/schema")
-        property_: dict[str, Json] = dict(made) if is_object(made) else {}
-        about = found.get("description")
+        converted = reader.schema({} if schema is None else schema, f"{place}/schema")
+        property_: dict[str, Json] = dict(converted) if is_object(converted) else {}
+        about = parameter.get("description")
         if isinstance(about, str) and about.strip():
             property_["description"] = about.strip()
-        if "example" in found and "examples" not in property_:
-            property_["examples"] = [found["example"]]
-        if found.get("deprecated") is True:
+        if "example" in parameter and "examples" not in property_:
+            property_["examples"] = [parameter["example"]]
+        if parameter.get("deprecated") is True:
             property_["deprecated"] = True
         property_["x-in"] = kind
         return property_
@@ -333,14 +333,14 @@ class _Document:
             (media.get("schema") if is_object(media) else None) or {},
             f"{place}/content/{escape_pointer(chosen)}/schema",
         )
-        made: dict[str, Json] = dict(schema) if is_object(schema) else {}
-        if not is_json(chosen) and "$ref" not in made:
-            made.setdefault("type", "object" if is_form(chosen) else "string")
+        body_schema: dict[str, Json] = dict(schema) if is_object(schema) else {}
+        if not is_json(chosen) and "$ref" not in body_schema:
+            body_schema.setdefault("type", "object" if is_form(chosen) else "string")
         about = body.get("description")
-        if "description" not in made or "$ref" in made:
-            made["description"] = about if isinstance(about, str) and about.strip() else BODY
-        made["x-in"] = "body"
-        properties["body"] = made
+        if "description" not in body_schema or "$ref" in body_schema:
+            body_schema["description"] = about if isinstance(about, str) and about.strip() else BODY
+        body_schema["x-in"] = "body"
+        properties["body"] = body_schema
         if body.get("required") is True:
             required.append("body")
         return chosen, self._fields(media, say, f"{place}/content/{escape_pointer(chosen)}") if is_form(chosen) else {}
@@ -370,18 +370,20 @@ class _Document:
         responses = operation.get("responses")
         if not is_object(responses):
             return None
-        code = next((one for one in ("200", "201", "202", "203", "2XX", "2xx", "default") if one in responses), None)
+        code = next(
+            (status for status in ("200", "201", "202", "203", "2XX", "2xx", "default") if status in responses), None
+        )
         answer = resolved(self._data, responses[code]) if code is not None else None
         content = answer.get("content") if answer is not None else None
         if not is_object(content) or len(content) == 0:
             return None
         media = next((item for item in content if is_json(item)), None)
-        given = content[media] if media is not None else None
-        if media is None or not is_object(given) or "schema" not in given:
+        media_object = content[media] if media is not None else None
+        if media is None or not is_object(media_object) or "schema" not in media_object:
             return None
         reader = SchemaReader(self._data, "response", say)
         place = f"{where}/responses/{code}/content/{escape_pointer(media)}/schema"
-        schema = reader.schema(given["schema"], place)
+        schema = reader.schema(media_object["schema"], place)
         if not is_object(schema):
             return schema
         return {**schema, "$defs": reader.defs} if reader.defs else schema
@@ -411,17 +413,17 @@ class _Document:
     def _scheme(self, name: str, say: Say) -> bool:
         components = self._data.get("components")
         schemes = components.get("securitySchemes") if is_object(components) else None
-        found = resolved(self._data, schemes.get(name)) if is_object(schemes) else None
-        kind, place, wire = (found.get(key) for key in ("type", "in", "name")) if found is not None else (None,) * 3
+        scheme = resolved(self._data, schemes.get(name)) if is_object(schemes) else None
+        kind, place, wire = (scheme.get(key) for key in ("type", "in", "name")) if scheme is not None else (None,) * 3
         if kind == "apiKey" and place in ("header", "query", "cookie") and isinstance(wire, str):
             self._schemes[name] = (str(place), wire, self._secret(name))
-        elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "basic":
+        elif kind == "http" and scheme is not None and str(scheme.get("scheme", "")).lower() == "basic":
             self._schemes[name] = ("basic", "", self._secret(name))
-        elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "bearer":
+        elif kind == "http" and scheme is not None and str(scheme.get("scheme", "")).lower() == "bearer":
             self._schemes[name] = ("bearer", "", self._secret(name))
         elif kind in ("oauth2", "openIdConnect"):
             self._schemes[name] = ("bearer", "", self._secret(name))
-            flows = found.get("flows") if found is not None else None
+            flows = scheme.get("flows") if scheme is not None else None
             named = f" ({', '.join(flows)})" if is_object(flows) and flows else ""
             what = "OAuth 2" if kind == "oauth2" else "OpenID Connect"
             text = f"'{name}' is {what}{named}: the script fetches and renews no token, and asks for no scopes; let the secret {self._secret(name)} hold one"
@@ -452,6 +454,6 @@ _TAKEN = frozenset(
 
 
 def _closed(properties: dict[str, Json], required: list[str], reader: SchemaReader) -> dict[str, Json]:
-    made: dict[str, Json] = {"type": "object", "properties": properties, "required": list[Json](required)}
-    made["additionalProperties"] = False
-    return {**made, "$defs": reader.defs} if reader.defs else made
+    schema: dict[str, Json] = {"type": "object", "properties": properties, "required": list[Json](required)}
+    schema["additionalProperties"] = False
+    return {**schema, "$defs": reader.defs} if reader.defs else schema

@@ -244,8 +244,8 @@ class _Kinds:
             return self._union(items, depth)
         if name in ("Annotated", "Required", "NotRequired", "Final", "ClassVar") and items:
             schema = self.schema(items[0], depth + 1)
-            said = [item.value for item in items[1:] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
-            return {**schema, "description": said[0]} if said else schema
+            texts = [item.value for item in items[1:] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+            return {**schema, "description": texts[0]} if texts else schema
         if name in _LISTS and items:
             inner = self.schema(items[0], depth + 1)
             return {"type": "array", "items": inner} if inner else {"type": "array"}
@@ -334,8 +334,8 @@ _VALUE_TYPES: tuple[tuple[type, str], ...] = (
 
 def _schema_of_value(node: ast.expr) -> dict[str, Json]:
     for value in _literal(node):
-        for one, kind in _VALUE_TYPES:
-            if isinstance(value, one):
+        for python_type, kind in _VALUE_TYPES:
+            if isinstance(value, python_type):
                 return {"type": kind}
     return {}
 

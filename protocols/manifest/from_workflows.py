@@ -82,8 +82,8 @@ class _Parameters:
 
     def schema(self) -> dict[str, Json]:
         """The schema of all."""
-        made: dict[str, Json] = {"type": "object", "properties": self.properties, "additionalProperties": False}
-        return {**made, "required": self.required} if self.required else made
+        schema: dict[str, Json] = {"type": "object", "properties": self.properties, "additionalProperties": False}
+        return {**schema, "required": self.required} if self.required else schema
 
 
 class _Bounded:
@@ -345,11 +345,11 @@ class _Trigger:
 
     def webhook(self, nodes: list[Json]) -> str:
         """A webhook: its parameters are what the nodes' expressions take of the request."""
-        given = self._settings.get("httpMethod", "GET")
-        if is_list(given):
+        method = self._settings.get("httpMethod", "GET")
+        if is_list(method):
             self._say(f"{self._place}/httpMethod", "of several methods the first is used", "method-dropped")
-            given = given[0] if given else "GET"
-        self.method = given if isinstance(given, str) and given in _WEBHOOK_METHODS else "GET"
+            method = method[0] if method else "GET"
+        self.method = method if isinstance(method, str) and method in _WEBHOOK_METHODS else "GET"
         raw = text_of(self._settings.get("path")).strip("/")
         if not raw or raw.startswith("="):
             return "its webhook has no fixed path"
@@ -458,8 +458,8 @@ def _field(field: dict[str, Json], kind: str) -> dict[str, Json]:
     ]
     several = kind == "checkbox" or field.get("multiselect") is True
     if kind in ("dropdown", "radio", "checkbox") and options:
-        one: dict[str, Json] = {"type": "string", "enum": list[Json](dict.fromkeys(map(str, options)))}
-        return {"type": "array", "items": one} if several else one
+        choice: dict[str, Json] = {"type": "string", "enum": list[Json](dict.fromkeys(map(str, options)))}
+        return {"type": "array", "items": choice} if several else choice
     known = _FIELD_TYPES.get(kind, {"type": "string"})
     return dict(known) if is_object(known) else {}
 

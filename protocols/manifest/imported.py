@@ -37,7 +37,7 @@ def left_to_say(text: str) -> str | None:
     if text.strip() == BODY:
         return BODY
     asked = f"say here {TO_SAY}"
-    return next((one for one in (*_TEXTS, asked) if one in text), None)
+    return next((phrase for phrase in (*_TEXTS, asked) if phrase in text), None)
 
 
 NAMESPACE = "custom"
@@ -99,8 +99,8 @@ def title_of(data: Mapping[str, Json], name: str) -> str:
     """A name for people."""
     annotations = data.get("annotations")
     title = annotations.get("title") if is_object(annotations) else None
-    for found in (data.get("displayName"), data.get("title"), title, data.get("name")):
-        if text := text_of(found).strip():
+    for candidate in (data.get("displayName"), data.get("title"), title, data.get("name")):
+        if text := text_of(candidate).strip():
             return text if text != name else spaced(text)
     return spaced(name)
 

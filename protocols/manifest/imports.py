@@ -81,11 +81,11 @@ def _import_list(data: Json) -> Imported:
     for i, item in enumerate(data[:MAX_TOOLS]):
         path = f"{base}/{i}"
         shape = entry_shape(item)
-        made = import_one(shape, item, path) if shape is not None and is_object(item) else "it is no tool definition"
-        if isinstance(made, ImportedTool):
-            tools.append(made)
+        outcome = import_one(shape, item, path) if shape is not None and is_object(item) else "it is no tool definition"
+        if isinstance(outcome, ImportedTool):
+            tools.append(outcome)
         else:
-            notes.append(Note(path, f"left out: {made}", "tool-dropped"))
+            notes.append(Note(path, f"left out: {outcome}", "tool-dropped"))
     if len(data) > MAX_TOOLS:
         notes.append(Note(base, f"only the first {MAX_TOOLS} of {len(data)} tools were converted", "tool-dropped"))
     why_not = "" if tools else "none of its entries is a tool definition"
@@ -257,40 +257,42 @@ def _listed(arguments: Json, say: Say, base: str) -> dict[str, Json]:
 
 def _handler(shape: Shape, data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
     source = "implementation" if shape == "implementation" else "script"
-    given = data.get(source)
+    declared = data.get(source)
     path = ""
     language = ""
-    if isinstance(given, str):
-        path = given
-    elif is_object(given):
+    if isinstance(declared, str):
+        path = declared
+    elif is_object(declared):
         for key in ("scriptPath", "script", "file", "path", "entry", "command"):
-            if text := text_of(given.get(key)):
+            if text := text_of(declared.get(key)):
                 path = text.split()[-1]
                 break
-        language = text_of(given.get("language") or given.get("runtime") or given.get("type")).lower()
+        language = text_of(declared.get("language") or declared.get("runtime") or declared.get("type")).lower()
         left = [
-            key for key in given if key not in ("scriptPath", "script", "file", "path", "language", "runtime", "type")
+            key
+            for key in declared
+            if key not in ("scriptPath", "script", "file", "path", "language", "runtime", "type")
         ]
         if left:
             say(source, f"of the {source} only the script was taken, not {', '.join(left)}", "field-dropped")
-    return script_handler(path, language, bare, source if given is not None else "name", say)
+    return script_handler(path, language, bare, source if declared is not None else "name", say)
 
 
-def _annotations(given: Json, manifest: dict[str, Json], say: Say) -> None:
-    if not is_object(given):
+def _annotations(hints: Json, manifest: dict[str, Json], say: Say) -> None:
+    if not is_object(hints):
         return
     execution: dict[str, Json] = {}
-    if given.get("idempotentHint") is True:
+    if hints.get("idempotentHint") is True:
         execution["idempotent"] = True
-    if given.get("destructiveHint") is True and given.get("readOnlyHint") is not True:
+    if hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True:
         execution["requireConfirmation"] = True
         say("annotations", "destructiveHint became execution.requireConfirmation", "annotation-mapped")
     if execution:
         manifest["execution"] = execution
-    if given.get("openWorldHint") is True:
+    if hints.get("openWorldHint") is True:
         what = "openWorldHint: name the hosts it needs in securityContext.networkAccess.allowHosts"
         say("annotations", what, "annotation-dropped")
-    if given.get("readOnlyHint") is True:
+    if hints.get("readOnlyHint") is True:
         what = "readOnlyHint has no place in a manifest: a tool writes nowhere unless allowWrite names it"
         say("annotations", what, "annotation-dropped")
 
@@ -316,11 +318,11 @@ def import_mcp(data: Json, server: str) -> Imported:
         )
     for i, item in enumerate(listing[:MAX_TOOLS]):
         path = f"{base}/{i}" if listing is not data else f"/{i}"
-        made = import_one("mcp", item, path) if is_object(item) else "it is no tool definition"
-        if isinstance(made, ImportedTool) and is_object(item):
-            tools.append(_called(made, item, server))
+        outcome = import_one("mcp", item, path) if is_object(item) else "it is no tool definition"
+        if isinstance(outcome, ImportedTool) and is_object(item):
+            tools.append(_called(outcome, item, server))
         else:
-            notes.append(Note(path, f"left out: {made}", "tool-dropped"))
+            notes.append(Note(path, f"left out: {outcome}", "tool-dropped"))
     if len(listing) > MAX_TOOLS:
         what = f"only the first {MAX_TOOLS} of {len(listing)} tools were converted"
         notes.append(Note(base, what, "tool-dropped"))

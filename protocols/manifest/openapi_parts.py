@@ -66,13 +66,13 @@ class SchemaReader:
             return {}
         ref = node.get("$ref")
         if isinstance(ref, str):
-            made: dict[str, Json] = {"$ref": self._named(ref, path)}
-            if made["$ref"] == "":
+            reference: dict[str, Json] = {"$ref": self._named(ref, path)}
+            if reference["$ref"] == "":
                 return {}
             # before 3.1 nothing beside a reference counted
             beside = {} if self._old else {key: value for key, value in node.items() if key != "$ref"}
             inner = self._parts(beside, path, depth)
-            return made | inner
+            return reference | inner
         return self._parts(self._today(node) if self._old else node, path, depth)
 
     def _named(self, ref: str, path: str) -> str:
@@ -94,15 +94,15 @@ class SchemaReader:
         return f"#/$defs/{escaped}"
 
     def _parts(self, node: dict[str, Json], path: str, depth: int) -> dict[str, Json]:
-        made: dict[str, Json] = {}
+        parts: dict[str, Json] = {}
         for key, value in node.items():
             where = f"{path}/{key}"
             if key in MAPS and is_object(value):
-                made[key] = {name: self.schema(part, f"{where}/{name}", depth + 1) for name, part in value.items()}
+                parts[key] = {name: self.schema(part, f"{where}/{name}", depth + 1) for name, part in value.items()}
             elif key in LISTS and is_list(value):
-                made[key] = [self.schema(part, f"{where}/{i}", depth + 1) for i, part in enumerate(value)]
+                parts[key] = [self.schema(part, f"{where}/{i}", depth + 1) for i, part in enumerate(value)]
             elif key in _ONE and (is_object(value) or isinstance(value, bool)):
-                made[key] = self.schema(value, where, depth + 1)
+                parts[key] = self.schema(value, where, depth + 1)
             elif key == "discriminator":
                 self._say(
                     where,
@@ -110,14 +110,14 @@ class SchemaReader:
                     "field-dropped",
                 )
             elif key not in _DROPPED:
-                made[key] = value
-        if "example" in node and "examples" not in made:
-            made["examples"] = [node["example"]]
-        return self._one_way(made)
+                parts[key] = value
+        if "example" in node and "examples" not in parts:
+            parts["examples"] = [node["example"]]
+        return self._one_way(parts)
 
-    def _one_way(self, made: dict[str, Json]) -> dict[str, Json]:
+    def _one_way(self, schema: dict[str, Json]) -> dict[str, Json]:
         """An object without the properties that only go the other way."""
-        properties = made.get("properties")
+        properties = schema.get("properties")
         word = "readOnly" if self._use == "request" else "writeOnly"
         away = (
             {name for name, part in properties.items() if is_object(part) and part.get(word) is True}
@@ -125,31 +125,31 @@ class SchemaReader:
             else set[str]()
         )
         if not away or not is_object(properties):
-            return made
-        made["properties"] = {name: part for name, part in properties.items() if name not in away}
-        required = made.get("required")
+            return schema
+        schema["properties"] = {name: part for name, part in properties.items() if name not in away}
+        required = schema.get("required")
         if is_list(required):
-            made["required"] = [name for name in required if name not in away]
-        return made
+            schema["required"] = [name for name in required if name not in away]
+        return schema
 
     @staticmethod
     def _today(node: dict[str, Json]) -> dict[str, Json]:
         """A schema of OpenAPI 3.0 in today's words."""
-        made = dict(node)
+        modern_schema = dict(node)
         for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-            if isinstance(made.get(key), bool):
-                exclusive = made.pop(key)
-                if exclusive and bound in made:
-                    made[key] = made.pop(bound)
-        if made.pop("nullable", None) is not True:
-            return made
-        kind, values = made.get("type"), made.get("enum")
+            if isinstance(modern_schema.get(key), bool):
+                exclusive = modern_schema.pop(key)
+                if exclusive and bound in modern_schema:
+                    modern_schema[key] = modern_schema.pop(bound)
+        if modern_schema.pop("nullable", None) is not True:
+            return modern_schema
+        kind, values = modern_schema.get("type"), modern_schema.get("enum")
         if isinstance(kind, str):
-            made["type"] = [kind, "null"]
+            modern_schema["type"] = [kind, "null"]
             if is_list(values) and None not in values:
-                made["enum"] = [*values, None]
-            return made
-        return {"anyOf": [made, {"type": "null"}]}
+                modern_schema["enum"] = [*values, None]
+            return modern_schema
+        return {"anyOf": [modern_schema, {"type": "null"}]}
 
 
 # Media types, hosts and path templates of OpenAPI documents.

@@ -282,7 +282,7 @@ def _read_outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest 
     description = once("description", _description)
     version = once("version", _version)
     handler = once("handler", _handler)
-    made = {
+    fields = {
         "security_context": once("securityContext", _security_context),
         "tags": once("tags", lambda node, into: _words(node, "tags", into)),
         "aliases": once("aliases", _aliases),
@@ -294,7 +294,7 @@ def _read_outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest 
     }
     if tool_id is None or display_name is None or description is None or version is None or handler is None:
         return None
-    return msgspec.structs.replace(Manifest(tool_id, display_name, description, version, handler), **made)
+    return msgspec.structs.replace(Manifest(tool_id, display_name, description, version, handler), **fields)
 
 
 def _check_names(root: JsonNode, findings: Findings) -> None:
@@ -644,8 +644,8 @@ def _execution(node: JsonNode | None, findings: Findings) -> Execution:
     integrity = findings.text(where, "execution.integrity")
     if integrity is not None and where is not None and not _INTEGRITY.fullmatch(integrity):
         findings.add("MF533", where.span, {"v": integrity})
-    given = findings.object(value_of(fields, "limits"), "execution.limits", LIMITS)
-    limits = {name: findings.whole(value_of(given, name), f"execution.limits.{name}", 1) for name in given}
+    members = findings.object(value_of(fields, "limits"), "execution.limits", LIMITS)
+    limits = {name: findings.whole(value_of(members, name), f"execution.limits.{name}", 1) for name in members}
     return Execution(
         mode="async" if mode == "async" else "sync",
         timeout_ms=timeout,

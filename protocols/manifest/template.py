@@ -68,14 +68,14 @@ def new_tool(name: str, *, language: str = "python", tool_id: str = "", namespac
     """A tool of that name; ``namespace:name`` gives both. Raises ``ValueError`` with the reason where it can have none."""
     head, colon, tail = name.rpartition(":")
     bare = file_name(tail if colon else name)
-    made = tool_id or f"{namespace or head or NAMESPACE}:{bare}"
-    fault = tool_id_fault(made)
+    full_id = tool_id or f"{namespace or head or NAMESPACE}:{bare}"
+    fault = tool_id_fault(full_id)
     if fault is not None:
-        raise ValueError(f"'{made}' cannot be a tool's id: {fault}")
+        raise ValueError(f"'{full_id}' cannot be a tool's id: {fault}")
     # one name for the script that Python can import too, as far as the letters allow it
     script = (bare.replace("-", "_") if language == "python" else bare) + SUFFIXES[language]
     manifest: dict[str, Json] = {
-        "toolId": made,
+        "toolId": full_id,
         "displayName": spaced((tail if colon else name).strip()),
         "description": f"Says a text as often as asked. {NEW_TOOL}",
         "version": VERSION,
@@ -106,7 +106,7 @@ def new_tool(name: str, *, language: str = "python", tool_id: str = "", namespac
         ],
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    return NewTool(made, bare, {f"{bare}.tool.json": text, script: _SCRIPTS[language]})
+    return NewTool(full_id, bare, {f"{bare}.tool.json": text, script: _SCRIPTS[language]})
 
 
 def file_name(name: str) -> str:

@@ -91,18 +91,18 @@ def _parameters(commands: list[Command], say: Say) -> dict[str, Json]:
     properties: dict[str, Json] = {}
     needs: list[set[str]] = []
     for i, command in enumerate(commands):
-        found, needed = _declared(command) if command.schema is not None else _inferred(command, commands)
+        declared, needed = _declared(command) if command.schema is not None else _inferred(command, commands)
         needs.append(needed)
-        for key, schema in found.items():
+        for key, schema in declared.items():
             properties.setdefault(key, schema)
-        if command.schema is None and found:
-            listed = ", ".join(f"{key} ({'required' if key in needed else 'optional'})" for key in found)
+        if command.schema is None and declared:
+            listed = ", ".join(f"{key} ({'required' if key in needed else 'optional'})" for key in declared)
             say(
                 f"{_BASE}/{i}",
                 f"parameters inferred from its text: {listed}; check types and what is required",
                 "inferred",
             )
-        elif not found:
+        elif not declared:
             say(f"{_BASE}/{i}", "its text names no parameters: declare what the tool takes", "parameters-missing")
     always: list[Json] = [key for key in properties if all(key in needed for needed in needs)]
     if len(commands) > 1:
@@ -147,18 +147,18 @@ def _which(commands: list[Command], needs: list[set[str]], say: Say) -> tuple[Js
     return {"enum": every, "description": f"Which command to run: {each}"}, required
 
 
-def _one_command(command: Command, given: Json) -> Json:
+def _one_command(command: Command, schema: Json) -> Json:
     """The parameter ``command`` of a plug-in of one command: what its calls show, where that is a name and no free text."""
     values = command.values
-    if not values or not is_object(given):
-        return given
+    if not values or not is_object(schema):
+        return schema
     own = re.sub(r"[\W_]", "", command.name).casefold()
     if own and all(re.sub(r"[\W_]", "", value).casefold() in own for value in values):
-        about: dict[str, Json] = {"description": given["description"]} if "description" in given else {}
+        about: dict[str, Json] = {"description": schema["description"]} if "description" in schema else {}
         return {"enum": list[Json](values), **about}
-    if "description" in given:
-        return given
-    return {**given, "description": f"Its documented calls write: {', '.join(values[:20])}"}
+    if "description" in schema:
+        return schema
+    return {**schema, "description": f"Its documented calls write: {', '.join(values[:20])}"}
 
 
 def _declared(command: Command) -> tuple[dict[str, Json], set[str]]:
@@ -187,8 +187,8 @@ def _example_calls(commands: list[Command], parameters: Json) -> list[Json]:
     plan = compile_plan(parameters)
     calls: list[Json] = []
     for command in commands:
-        for given in command.given:
-            outcome = plan.check(dict(given), "any")
+        for arguments in command.given:
+            outcome = plan.check(dict(arguments), "any")
             if not outcome.errors and is_object(outcome.coerced) and len(calls) < MAX_EXAMPLES:
                 calls.append({"description": f"{command.name}".strip() or "Example", "input": outcome.coerced})
     return calls
@@ -222,9 +222,9 @@ def _handler(data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
             path = match[1] if match else command.strip()
         elif isinstance(entry.get("script"), str):
             path = str(entry["script"])
-    made = script_handler(path, language.lower() if isinstance(language, str) else "", bare, "entryPoint", say)
+    handler = script_handler(path, language.lower() if isinstance(language, str) else "", bare, "entryPoint", say)
     # Tamis's own exports say of scripts that they print results alone.
-    return {**made, "result": "vcp"} if protocol in (None, "stdio") and data.get("x-result") != "json" else made
+    return {**handler, "result": "vcp"} if protocol in (None, "stdio") and data.get("x-result") != "json" else handler
 
 
 def _timeout(communication: Json) -> int:
@@ -274,8 +274,8 @@ def _settings(data: dict[str, Json]) -> Iterator[tuple[str, str, str, Json]]:
     entry = data.get("entryPoint")
     for where, holder in (("", data), ("/entryPoint", entry)):
         for key in _ENVIRONMENTS:
-            given = holder.get(key) if is_object(holder) else None
-            for name, value in (given if is_object(given) else {}).items():
+            members = holder.get(key) if is_object(holder) else None
+            for name, value in (members if is_object(members) else {}).items():
                 yield f"{where}/{key}/{escape_pointer(name)}", name, "", value
 
 

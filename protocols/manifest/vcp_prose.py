@@ -218,7 +218,7 @@ def plain_lines(text: str) -> str:
     """A text whose line ends were escaped twice, with lines; what stands in values is left as it is."""
     if "\\n" not in text:
         return text
-    made: list[str] = []
+    pieces: list[str] = []
     done = 0
     head = text.find("「始")
     tail = text.find("「末", head) if head >= 0 else -1
@@ -227,23 +227,23 @@ def plain_lines(text: str) -> str:
             head = text.find("「始", tail)
             tail = text.find("「末", head) if head >= 0 else -1
         if not (tail >= 0 and head < match.start()):  # else it stands inside a value
-            made += [text[done : match.start()], "\n"]
+            pieces += [text[done : match.start()], "\n"]
             done = match.end()
-    made.append(text[done:])
-    return "".join(made)
+    pieces.append(text[done:])
+    return "".join(pieces)
 
 
 def _without_blocks(text: str) -> str:
     """The prose around request blocks; what is never closed is prose."""
-    made: list[str] = []
+    pieces: list[str] = []
     done = 0
     while (start := text.find("<<<[TOOL_REQUEST", done)) >= 0:
         end = text.find("<<<[END_TOOL_REQUEST", start)
         if end < 0:
             break
-        made.append(text[done:start])
+        pieces.append(text[done:start])
         done = end
-    return "".join((*made, text[done:]))
+    return "".join((*pieces, text[done:]))
 
 
 def _kinds(about: str) -> set[str]:

@@ -193,20 +193,20 @@ def _judge(records: list[_Record], changed: Sequence[int], before: Held | None, 
 
 def _touched(records: list[_Record], names: frozenset[str], use: Use, *, moved: bool) -> list[int]:
     """The entries whose verdict or its wording may change with the schemas of these properties."""
-    found: list[int] = []
+    indices: list[int] = []
     for i, record in enumerate(records):
         example = record.example
         if example is None:
             continue
         value = example.input if use == "arguments" else example.expected_output
         if isinstance(value, dict) and not names.isdisjoint(value):
-            found.append(i)
+            indices.append(i)
             continue
         errors = record.given if use == "arguments" else record.expected
         # What is missing is described by its schema; an unknown name may mean another one now.
         if errors and (moved or any(error.code == "VA404" for error in errors)):
-            found.append(i)
-    return found
+            indices.append(i)
+    return indices
 
 
 def _still_fits(record: _Record, names: frozenset[str], before: Held, now: Held, use: Use) -> bool:
@@ -238,8 +238,8 @@ def _judged(record: _Record, held: Held, use: Use) -> _Record:
     if example is None:
         return record
     if use == "arguments":
-        given = () if held.fits(example.input, use) else None
-        return record if given == () == record.given else _Record(example, record.noisy, given, record.expected)
+        issues = () if held.fits(example.input, use) else None
+        return record if issues == () == record.given else _Record(example, record.noisy, issues, record.expected)
     value = example.expected_output
     expected = () if value is msgspec.UNSET or held.fits(value, use) else None
     return record if expected == () == record.expected else _Record(example, record.noisy, record.given, expected)
@@ -337,7 +337,7 @@ def read_once(
     if known is not None and known[0] is node.green:
         return cast("T", known[1])
     before = len(findings.diags)
-    made = read(node, findings)
+    reading = read(node, findings)
     if len(findings.diags) == before and not findings.full:
-        memory.fields[name] = (node.green, made)
-    return made
+        memory.fields[name] = (node.green, reading)
+    return reading

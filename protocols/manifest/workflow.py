@@ -38,8 +38,8 @@ def slot_parameters(inputs: Json) -> dict[str, Json]:
     """The schema of the parameters that fill input slots: of a workflow's interface, or of a node (seed 004 §2.3, ruling 36)."""
     properties: dict[str, Json] = {}
     required: list[Json] = []
-    for name, given in inputs.items() if is_object(inputs) else ():
-        declared = given if is_object(given) else {}
+    for name, slot in inputs.items() if is_object(inputs) else ():
+        declared = slot if is_object(slot) else {}
         properties[name] = _property(declared)
         if declared.get("required") is True:
             required.append(name)
@@ -47,21 +47,21 @@ def slot_parameters(inputs: Json) -> dict[str, Json]:
 
 
 def _property(declared: dict[str, Json]) -> dict[str, Json]:
-    made: dict[str, Json] = {}
+    schema: dict[str, Json] = {}
     kind = declared.get("dataFlowType")
     if isinstance(kind, str) and kind in _TYPES:
-        made["type"] = _TYPES[kind]
+        schema["type"] = _TYPES[kind]
     for field in ("description", "customDescription", "displayName"):
         text = declared.get(field)
         if isinstance(text, str) and text:
-            made["description"] = text
+            schema["description"] = text
             break
     values = _choices(declared)
     if values:
-        made["enum"] = values
+        schema["enum"] = values
     if declared.get("x-secret") is True:
-        made["x-secret"] = True
-    return made
+        schema["x-secret"] = True
+    return schema
 
 
 def _choices(declared: dict[str, Json]) -> list[Json]:

@@ -230,7 +230,7 @@ def _per_tool(
     count: CountTokens,
     pieces: Pieces | None,
 ) -> dict[str, int]:
-    found: dict[str, int] = {}
+    by_id: dict[str, int] = {}
     for tool in tools:
         key = b"" if pieces is None else _digest(protocol.id, style, shape, tool)
         known = pieces.get(key) if pieces is not None and key else None
@@ -240,8 +240,8 @@ def _per_tool(
                 if len(pieces) >= MAX_PIECES:
                     pieces.clear()
                 pieces[key] = known
-        found[_id(tool)] = known
-    return found
+        by_id[_id(tool)] = known
+    return by_id
 
 
 def _digest(*parts: object) -> bytes:

@@ -98,8 +98,8 @@ def example_call(name: str, tool: PromptTool, shape: Shape = "tag") -> str:
 
 def sample_arguments(schema: dict[str, Json]) -> dict[str, Json]:
     """A plausible value for every required parameter: what the schema offers, else one of its type."""
-    found = _sample(schema, schema, 0)
-    return found if is_object(found) else {}
+    sample = _sample(schema, schema, 0)
+    return sample if is_object(sample) else {}
 
 
 def _sample(schema: Json, root: dict[str, Json], depth: int) -> Json:
@@ -154,13 +154,13 @@ def _unwritable(name: str, tool: str, declared: tuple[str, ...], shape: Shape) -
     probe: dict[str, Json] = dict.fromkeys(declared, "x")
     plain = PromptTool(tool, "", {"type": "object", "properties": {key: {} for key in declared}})
     written = protocol.write_calls((PlainCall(tool, probe),), _options(plain, shape))
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for refusal in written.refusals:
         path = from_pointer(refusal.path)
         if len(path) == 3 and path[1] == "args":
             why = refusal.args.get("why")
-            found[str(path[2])] = str(why) if why else message(Diag(refusal.code, (0, 0), refusal.args))
-    return found
+            by_name[str(path[2])] = str(why) if why else message(Diag(refusal.code, (0, 0), refusal.args))
+    return by_name
 
 
 def _hint(tool: PromptTool) -> ToolHint:

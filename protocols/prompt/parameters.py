@@ -63,17 +63,17 @@ class _Words:
         needed = schema.get("required")
         required = {name for name in needed if isinstance(name, str)} if is_list(needed) else set[str]()
         parameters: list[Parameter] = []
-        for name, given in declared.items():
+        for name, property_schema in declared.items():
             self.left -= 1
             if self.left < 0:
                 text = f"{len(declared) - len(parameters)} more parameters are not shown here."
                 parameters.append(Parameter("…", "any", required=False, description=text, brief="any"))
                 break
-            parameters.append(self.parameter(name, given, name in required, depth))
+            parameters.append(self.parameter(name, property_schema, name in required, depth))
         return tuple(parameters)
 
-    def parameter(self, name: str, given: Json, required: bool, depth: int) -> Parameter:
-        schema = self.followed(given)
+    def parameter(self, name: str, declared: Json, required: bool, depth: int) -> Parameter:
+        schema = self.followed(declared)
         description = schema.get("description")
         title = schema.get("title")
         text = description if isinstance(description, str) else title if isinstance(title, str) else ""
@@ -94,9 +94,9 @@ class _Words:
         short = " ".join(brief_facts if choice and not listed else [kind, *brief_facts])
         return Parameter(name, kind, required, text, tuple(facts), parts, listed, short)
 
-    def followed(self, given: Json) -> dict[str, Json]:
+    def followed(self, declared: Json) -> dict[str, Json]:
         """The schema behind local references, its own keywords over those that it refers to."""
-        schema: dict[str, Json] = given if is_object(given) else {}
+        schema: dict[str, Json] = declared if is_object(declared) else {}
         for _ in range(MAX_DEPTH):
             ref = schema.get("$ref")
             if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
@@ -234,7 +234,7 @@ def _shows_form(description: str, pattern: str) -> bool:
         if sample.isalpha() or compiled.test(""):
             continue
         form = _MASK_LETTERS.sub("0", sample)
-        if any(compiled.test(one) and not compiled.test(f"{one}~") for one in (sample, form)):
+        if any(compiled.test(text) and not compiled.test(f"{text}~") for text in (sample, form)):
             return True
     return False
 
@@ -245,9 +245,9 @@ def _number(schema: dict[str, Json], key: str) -> str:
 
 
 def _bound(schema: dict[str, Json], key: str, exclusive: str) -> str:
-    found = _number(schema, exclusive)
-    if found:
-        return f"{'more' if key == 'minimum' else 'less'} than {found}"
+    limit = _number(schema, exclusive)
+    if limit:
+        return f"{'more' if key == 'minimum' else 'less'} than {limit}"
     return _number(schema, key)
 
 

@@ -76,8 +76,8 @@ def _lines(parameters: Sequence[Parameter], indent: str, unwritable: Unwritable)
 
 def _example(tool: PromptTool) -> str:
     """Short required arguments of the first example that may be shown, else made-up ones, as JSON."""
-    given = next((example.input for example in tool.examples if _may_be_shown(example.input, tool)), None)
-    values = sample_arguments(tool.parameters) if given is None else given
+    example_input = next((example.input for example in tool.examples if _may_be_shown(example.input, tool)), None)
+    values = sample_arguments(tool.parameters) if example_input is None else example_input
     shown: dict[str, Json] = {}
     for parameter in parameters_of(tool.parameters):
         if not parameter.required or parameter.name not in values:

@@ -188,10 +188,10 @@ class Walk:
             for i, name in enumerate(required):
                 if isinstance(name, str) and name not in properties:
                     # What is required already would then be required twice.
-                    found = best(name, [candidate for candidate in properties if candidate not in required])
-                    args: dict[str, str | int] = {"k": name, "hint": hint(found)}
+                    closest = best(name, [candidate for candidate in properties if candidate not in required])
+                    args: dict[str, str | int] = {"k": name, "hint": hint(closest)}
                     at = pointer(((where, "required"), i))
-                    yield SchemaIssue("MF515", at, args, "warning", suggestion=found)
+                    yield SchemaIssue("MF515", at, args, "warning", suggestion=closest)
 
     def keyword(self, schema: dict[str, Json], key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
         """Faults of one keyword's value."""
@@ -219,10 +219,10 @@ class Walk:
         elif key in _FREE:
             yield from self.free(key, value, here, depth)
         elif not key.startswith(("x-", "$")) and key not in _KNOWN_EXTRAS:
-            found = best(key, sorted(KEYWORDS))
-            if found is not None and found not in schema:
-                args: dict[str, str | int] = {"k": key, "hint": hint(found)}
-                yield SchemaIssue("VA452", pointer(here), args, "warning", on_key=True, suggestion=found)
+            suggestion = best(key, sorted(KEYWORDS))
+            if suggestion is not None and suggestion not in schema:
+                args: dict[str, str | int] = {"k": key, "hint": hint(suggestion)}
+                yield SchemaIssue("VA452", pointer(here), args, "warning", on_key=True, suggestion=suggestion)
 
     def named(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
         """Faults of an object of schemas."""
@@ -350,7 +350,7 @@ def _names(key: str, value: Json, here: Where) -> Iterator[SchemaIssue]:
 
 def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue]:
     try:
-        found = compile_pattern(pattern)
+        regex = compile_pattern(pattern)
     except PatternError as error:
         place = "" if error.at is None else f" at character {error.at}"
         args: dict[str, str | int] = {
@@ -359,8 +359,8 @@ def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue
         }
         yield SchemaIssue("VA450", pointer(here), args, "error", on_key)
         return
-    if found.risk and found.automaton is None:
-        yield SchemaIssue("MF519", pointer(here), {"reason": found.risk}, "warning", on_key)
+    if regex.risk and regex.automaton is None:
+        yield SchemaIssue("MF519", pointer(here), {"reason": regex.risk}, "warning", on_key)
 
 
 def _more_properties(schema: dict[str, Json]) -> bool:
@@ -461,7 +461,7 @@ def _outside_references(root: Json) -> list[tuple[Where, str]]:
 def resolves(root: Json, ref: str) -> bool:
     """Whether a local reference leads to a schema."""
     try:
-        found = resolve(root, ref)
+        target = resolve(root, ref)
     except KeyError:
         return False
-    return isinstance(found, (dict, bool))
+    return isinstance(target, (dict, bool))

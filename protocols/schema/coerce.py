@@ -174,15 +174,15 @@ class Node:
         properties, additional = self.properties, self.additional
         if not properties and additional is None:
             return value
-        made: dict[str, Json] = {}
+        members: dict[str, Json] = {}
         for name, part in value.items():
             node = properties.get(name, additional)
             if part is None and run.drops_nulls and self._is_optional(name) and node is not None and node.lacks("null"):
                 # strict modes of model services make each parameter required, and null the word for "not given"
                 run.warn("VA442", (where, name), {}, received="null")
                 continue
-            made[name] = part if node is None else node.coerce(part, (where, name), run)
-        return made
+            members[name] = part if node is None else node.coerce(part, (where, name), run)
+        return members
 
     def _is_optional(self, name: str) -> bool:
         return name in self.properties and name not in self.required
@@ -191,11 +191,11 @@ class Node:
         items, prefix = self.items, self.prefix
         if items is None and not prefix:
             return value
-        made: list[Json] = []
+        elements: list[Json] = []
         for i, part in enumerate(value):
             node = prefix[i] if i < len(prefix) else items
-            made.append(part if node is None else node.coerce(part, (where, i), run))
-        return made
+            elements.append(part if node is None else node.coerce(part, (where, i), run))
+        return elements
 
     def _object_as_list(self, value: dict[str, Json], where: Where, run: Run) -> Json:
         """One element where the schema wants a list: ``<file>`` once, or ``<item>`` children (ruling 2, ruling 15, F23)."""
@@ -203,12 +203,12 @@ class Node:
             return value
         inner = value.get("item")
         if len(value) == 1 and inner is not None and not (self.items and "item" in self.items.properties):
-            made: list[Json] = inner if is_list(inner) else [inner]
+            elements: list[Json] = inner if is_list(inner) else [inner]
         else:
-            made = [value]
+            elements = [value]
             if run.reading == "any":
                 run.warn("VA413", where, {}, expected="array", received="one value")
-        return self.coerce(made, where, run)
+        return self.coerce(elements, where, run)
 
     def _list_as_object(self, value: list[Json], where: Where, run: Run) -> Json:
         """``<item>`` children where the schema wants an object that has a member ``item`` (ruling 15)."""
@@ -222,8 +222,8 @@ class Node:
 
     def _text(self, text: str, where: Where, run: Run) -> Json:
         if self.enum is not None:
-            found, value = self._of_enum(text, where, run)
-            if found:
+            is_member, value = self._of_enum(text, where, run)
+            if is_member:
                 return value
         types = self.types
         if self.choices:
@@ -243,9 +243,9 @@ class Node:
             if any(not node.lacks("string") and (node.valid is None or node.valid(text)) for node in choice):
                 return text
         for choice in self.choices:
-            made = _choose(choice, text, where, run)
-            if made is not text:
-                return made
+            coerced = _choose(choice, text, where, run)
+            if coerced is not text:
+                return coerced
         if self.types is not None and len(self.types) == 1 and self.types[0] in ("array", "object"):
             return self._read_json(text, self.types, where, run)
         return text
@@ -338,8 +338,8 @@ class Node:
                 say(note.code, where, dict(note.args), expected=bare, received=shown, suggestion=offer, at=at)
             if any(note.error for note in notes):
                 return text
-        found = type_of(value)
-        if found not in types:
+        kind = type_of(value)
+        if kind not in types:
             self._wrong_json(value, types, where, run)
             return text
         run.in_json = True
@@ -368,20 +368,20 @@ class Node:
             and not any(mark in trimmed for mark in _LIST_MARKS)
         ):
             trial = run.trial()
-            made = self.coerce([text], where, trial)
+            coerced = self.coerce([text], where, trial)
             if not trial.errors:
                 run.take(trial)
                 if run.reading == "any":
                     args: dict[str, str | int] = {}
-                    run.warn("VA413", where, args, expected="array", received="one value", suggestion=as_json(made))
-                return made
+                    run.warn("VA413", where, args, expected="array", received="one value", suggestion=as_json(coerced))
+                return coerced
         suggestion = None
         if "array" in types and trimmed:
             parts: list[Json] = [part.strip() for part in trimmed.split(",") if part.strip()]
             trial = run.trial()
-            made = self.coerce(parts, where, trial)
+            coerced = self.coerce(parts, where, trial)
             # What the items could not be is no proposal.
-            suggestion = None if trial.errors else as_json(made)
+            suggestion = None if trial.errors else as_json(coerced)
         run.error(
             "VA410",
             where,
@@ -401,12 +401,12 @@ def _choose(choice: list[Node], value: Json, where: Where, run: Run) -> Json:
         if run.tries[0] < 0:
             return value
         trial = run.trial()
-        made = node.coerce(value, where, trial)
-        if trial.errors or (node.valid is not None and not node.valid(made)):
+        coerced = node.coerce(value, where, trial)
+        if trial.errors or (node.valid is not None and not node.valid(coerced)):
             continue
         if not trial.warnings:
-            return made
-        loose = loose or (made, trial)
+            return coerced
+        loose = loose or (coerced, trial)
     if loose is None:
         return value
     run.take(loose[1])

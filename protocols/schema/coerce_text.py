@@ -151,10 +151,10 @@ class _NotPlainError(ValueError):
 
 
 def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise _NotPlainError
-    return made
+    return members
 
 
 def _finite(text: str) -> float:
@@ -238,8 +238,8 @@ def _normalise(text: str, shift: int, repairs: list[str]) -> _Written:
     added: list[int] = []
     places: list[int] = []
     at = length = 0
-    for found in [*_ANY_STRING.finditer(text), None]:
-        start, end = found.span() if found is not None else (len(text), len(text))
+    for string_match in [*_ANY_STRING.finditer(text), None]:
+        start, end = string_match.span() if string_match is not None else (len(text), len(text))
         gap = text[at:start]
         places.extend(at + match.start() for match in _SPACE_ESCAPE.finditer(gap))
         out.append(_SPACE_ESCAPE.sub("  ", gap))
@@ -461,11 +461,11 @@ MAX_FORMAT_CHARS = 4_096
 
 def format_name(name: str) -> str | None:
     """What a format is called in a message, or None for one that is not checked."""
-    found = _ARTICLES.get(name)
-    return None if found is None else found[0]
+    entry = _ARTICLES.get(name)
+    return None if entry is None else entry[0]
 
 
 def has_format(name: str, text: str) -> bool:
     """Whether a text has a format; unknown formats are had by every text, texts over 4,096 characters by none."""
-    found = _ARTICLES.get(name)
-    return found is None or (len(text) <= MAX_FORMAT_CHARS and found[1](text))
+    entry = _ARTICLES.get(name)
+    return entry is None or (len(text) <= MAX_FORMAT_CHARS and entry[1](text))

@@ -258,12 +258,12 @@ def missing(parent: str, name: str, schema: Json) -> Finding:
 def unknown(parent: str, name: str, declared: Iterable[str], code: str = "VA403") -> Finding:
     """A member that the schema does not know, with what it may have meant."""
     names = list(declared)
-    found = best(name, names)
+    suggestion = best(name, names)
     path = f"{parent}{to_pointer([name])}"
     severity = "error" if code == "VA403" else "warning"
     expected = "one of " + listing(names) if names else "no parameters"
-    args: dict[str, str | int] = {"p": label(path), "hint": hint(found)}
-    return Finding(code, path, severity, args, expected, excerpt(name), found)
+    args: dict[str, str | int] = {"p": label(path), "hint": hint(suggestion)}
+    return Finding(code, path, severity, args, expected, excerpt(name), suggestion)
 
 
 def listing(names: Sequence[str]) -> str:
@@ -343,13 +343,15 @@ def declared_names(schema: Json, root: Json) -> dict[str, None]:
 
 def _enum(path: str, instance: Json, values: list[Json]) -> Finding:
     texts = [value for value in values if isinstance(value, str)]
-    found = best(instance, texts) if isinstance(instance, str) else None
-    if found is None and isinstance(instance, str):
-        found = next((text for text in texts if normalised(text) == normalised(instance) and text != instance), None)
+    suggestion = best(instance, texts) if isinstance(instance, str) else None
+    if suggestion is None and isinstance(instance, str):
+        suggestion = next(
+            (text for text in texts if normalised(text) == normalised(instance) and text != instance), None
+        )
     listed = ", ".join(excerpt(value) for value in values[:20]) + (", …" if len(values) > 20 else "")
     shown = instance if isinstance(instance, str) else excerpt(instance)
-    args: dict[str, str | int] = {"v": shown, "list": listed, "hint": hint(found)}
-    return _finding("VA430", path, args, f"one of {listed}", excerpt(instance), found)
+    args: dict[str, str | int] = {"v": shown, "list": listed, "hint": hint(suggestion)}
+    return _finding("VA430", path, args, f"one of {listed}", excerpt(instance), suggestion)
 
 
 def _repeated(items: list[Json]) -> Json:

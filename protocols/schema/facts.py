@@ -387,12 +387,12 @@ def _has_error(facts: Facts) -> bool:
 def _counted(refs: dict[str, int], more: dict[str, int], sign: int) -> dict[str, int]:
     if not more:
         return refs
-    found = dict(refs)
+    counts = dict(refs)
     for ref, times in more.items():
-        found[ref] = found.get(ref, 0) + sign * times
-        if not found[ref]:
-            del found[ref]
-    return found
+        counts[ref] = counts.get(ref, 0) + sign * times
+        if not counts[ref]:
+            del counts[ref]
+    return counts
 
 
 def _value_token(value: Json) -> object:
@@ -516,10 +516,12 @@ def _loud_parts(facts: Facts, base: str) -> Iterator[tuple[str, Json, Facts]]:
     for step, (value, part) in facts.children.items():
         if part.loud:
             yield base + _pointer(step), value, part
-    for key, made in facts.maps.items():
-        names = made.loud if len(made.loud) < 2 else [name for name in made.value if name in made.loud]
+    for key, map_facts in facts.maps.items():
+        names = (
+            map_facts.loud if len(map_facts.loud) < 2 else [name for name in map_facts.value if name in map_facts.loud]
+        )
         for name in names:
-            yield base + _pointer((key, name)), made.value[name], made.loud[name]
+            yield base + _pointer((key, name)), map_facts.value[name], map_facts.loud[name]
 
 
 def _pointer(steps: _Step) -> str:
@@ -534,11 +536,11 @@ def _places(facts: Facts, ref: str, base: str) -> Iterator[str]:
     for step, (_, part) in facts.children.items():
         if ref in part.refs:
             yield from _places(part, ref, base + _pointer(step))
-    for key, made in facts.maps.items():
-        if ref in made.refs:
-            for name in made.value:
-                if ref in made.parts[name].refs:
-                    yield from _places(made.parts[name], ref, base + _pointer((key, name)))
+    for key, map_facts in facts.maps.items():
+        if ref in map_facts.refs:
+            for name in map_facts.value:
+                if ref in map_facts.parts[name].refs:
+                    yield from _places(map_facts.parts[name], ref, base + _pointer((key, name)))
 
 
 def _defaults(facts: Facts, value: Json, base: str, root: Json, draft: Draft) -> Iterator[DefaultFault]:
@@ -549,10 +551,10 @@ def _defaults(facts: Facts, value: Json, base: str, root: Json, draft: Draft) ->
         findings = default_fault(root, value, draft)
         if findings is not None:
             yield DefaultFault(base, findings)
-    for path, part, made in _loud_parts(facts, base):
+    for path, part, part_facts in _loud_parts(facts, base):
         key = path[len(base) + 1 :].partition("/")[0]
         if key in ("properties", "$defs", "definitions") or path == f"{base}/items":
-            yield from _defaults(made, part, path, root, draft)
+            yield from _defaults(part_facts, part, path, root, draft)
 
 
 def default_fault(root: Json, part: dict[str, Json], draft: Draft) -> tuple[Finding, ...] | None:

@@ -130,8 +130,8 @@ class _Builder:
             alternatives = schema.get(key)
             if is_list(alternatives):
                 choice = [self.node(part) for part in alternatives]
-                for part, made in zip(alternatives, choice, strict=True):
-                    made.valid = self.valid_of(part)
+                for part, child in zip(alternatives, choice, strict=True):
+                    child.valid = self.valid_of(part)
                 node.choices.append(choice)
 
 

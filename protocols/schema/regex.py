@@ -140,20 +140,20 @@ def _matches(test: tuple[str, Any], char: str) -> bool:
     if name == "ANY":
         return char != "\n"
     negated = False
-    found = False
+    is_match = False
     for op, what in av:
         kind = str(op)
         if kind == "NEGATE":
             negated = True
         elif kind == "LITERAL":
-            found = found or code == int(what)
+            is_match = is_match or code == int(what)
         elif kind == "RANGE":
-            found = found or int(what[0]) <= code <= int(what[1])
+            is_match = is_match or int(what[0]) <= code <= int(what[1])
         else:
             inverse = "_NOT_" in str(what)
             check = _CATEGORIES[str(what).replace("_NOT_", "_")]
-            found = found or check(char) != inverse
-    return found != negated
+            is_match = is_match or check(char) != inverse
+    return is_match != negated
 
 
 MAX_PATTERN_CHARS = 2_000
@@ -374,8 +374,8 @@ def _first(items: list[tuple[Any, Any]]) -> tuple[Chars, bool]:
     """What a sequence can begin with, and whether it can be empty."""
     chars = _NONE
     for op, av in items:
-        found, nullable = _first_of(str(op), av)
-        chars = _union(chars, found)
+        first_chars, nullable = _first_of(str(op), av)
+        chars = _union(chars, first_chars)
         if not nullable:
             return chars, False
     return chars, True
@@ -391,8 +391,8 @@ def _first_of(name: str, av: Any) -> tuple[Chars, bool]:
     if name == "IN":
         return _set(list(av)), False
     if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        found, nullable = _first(list(av[2]))
-        return found, nullable or int(av[0]) == 0
+        first_chars, nullable = _first(list(av[2]))
+        return first_chars, nullable or int(av[0]) == 0
     if name == "SUBPATTERN":
         return _first(list(av[3]))
     if name == "ATOMIC_GROUP":

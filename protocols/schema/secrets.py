@@ -68,10 +68,10 @@ class _Mask:
         known = self.secretive.get(id(schema))
         if known is not None:
             return known
-        found = False
+        is_secret = False
         stack: list[Json] = [schema]
         seen: set[int] = set()
-        while stack and not found:
+        while stack and not is_secret:
             node = stack.pop()
             if id(node) in seen:
                 continue
@@ -79,7 +79,7 @@ class _Mask:
             if is_list(node):
                 stack.extend(node)
             elif is_object(node):
-                found = node.get("x-secret") is True
+                is_secret = node.get("x-secret") is True
                 stack.extend(node.values())
                 ref = node.get("$ref")
                 if isinstance(ref, str) and ref.startswith("#"):
@@ -87,35 +87,35 @@ class _Mask:
                         stack.append(resolve(self.root, ref))
                     except KeyError:
                         continue
-        self.secretive[id(schema)] = found
-        return found
+        self.secretive[id(schema)] = is_secret
+        return is_secret
 
 
 def _below(parts: list[dict[str, Json]], name: str) -> list[Json]:
-    found: list[Json] = []
+    schemas: list[Json] = []
     for part in parts:
         properties = part.get("properties")
         if is_object(properties) and name in properties:
-            found.append(properties[name])
+            schemas.append(properties[name])
         else:
-            found += [part[key] for key in ("additionalProperties", "unevaluatedProperties") if key in part]
+            schemas += [part[key] for key in ("additionalProperties", "unevaluatedProperties") if key in part]
         patterns = part.get("patternProperties")
         if is_object(patterns):
-            found += list(patterns.values())
-    return found
+            schemas += list(patterns.values())
+    return schemas
 
 
 def _items(parts: list[dict[str, Json]], index: int) -> list[Json]:
-    found: list[Json] = []
+    schemas: list[Json] = []
     for part in parts:
         for key in ("prefixItems", "items"):
             below = part.get(key)
             if is_list(below):
-                found += below[index : index + 1]
+                schemas += below[index : index + 1]
             elif below is not None:
-                found.append(below)
-        found += [part[key] for key in ("additionalItems", "contains", "unevaluatedItems") if key in part]
-    return found
+                schemas.append(below)
+        schemas += [part[key] for key in ("additionalItems", "contains", "unevaluatedItems") if key in part]
+    return schemas
 
 
 # What no prompt and no export says of a schema: the values of secrets, which only people and tools may see.

@@ -144,7 +144,7 @@ class _Compiler:
             # A schema may refer to itself: the slot is filled once, and found by every reference.
             slot = self.refs[ref] = []
             slot.append(self.compile(resolve(self.root, ref), 0))
-        found = slot
+        cell = slot
         # Alternatives that all lead back here would judge a part once for each path to it: exponentially often in its depth.
         # An entry holds its instance, so that the identity cannot be another's.
         memo: dict[int, tuple[Json, bool]] = {}
@@ -152,11 +152,11 @@ class _Compiler:
 
         def check(instance: Json) -> bool:
             if not isinstance(instance, (dict, list)):
-                return found[0](instance)
+                return cell[0](instance)
             known = memo.get(id(instance))
             if known is not None:
                 return known[1]
-            verdict = found[0](instance)
+            verdict = cell[0](instance)
             memo[id(instance)] = (instance, verdict)
             return verdict
 
@@ -179,9 +179,9 @@ class _Compiler:
                 if name not in instance:
                     return False
             for name, value in instance.items():
-                found = checks.get(name)
-                if found is not None:
-                    if not found(value):
+                member_check = checks.get(name)
+                if member_check is not None:
+                    if not member_check(value):
                         return False
                 elif rest is not None and not rest(value):
                     return False

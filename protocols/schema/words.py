@@ -110,11 +110,11 @@ def type_of(value: object) -> JsonType:
 
 def has_type(value: object, name: str) -> bool:
     """Whether a value has a JSON Schema type; ``3.0`` is an integer."""
-    found = type_of(value)
-    if found == name:
+    kind = type_of(value)
+    if kind == name:
         return True
     if name == "number":
-        return found == "integer"
+        return kind == "integer"
     return name == "integer" and isinstance(value, float) and value.is_integer()
 
 

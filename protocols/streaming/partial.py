@@ -211,8 +211,8 @@ class ActionProgress(Progress):
             self._id, self._in_id, self._tag = "", not alone, name
         elif key in INPUTS_ALIASES:
             self._tool = self._tool or "\0inputs"
-        elif key in INPUT_ALIASES and (given := _NAME_ATTRIBUTE.search(rest)) is not None:
-            self._argument_tag(name, given.group(1)[:MAX_NAME], alone=alone)
+        elif key in INPUT_ALIASES and (attribute := _NAME_ATTRIBUTE.search(rest)) is not None:
+            self._argument_tag(name, attribute.group(1)[:MAX_NAME], alone=alone)
         elif not self._tool and self.tool_id is None:
             self._next_call(name)
             self._tool = "" if alone else name

@@ -179,8 +179,8 @@ class PairProgress(Progress):
 
     def _marker(self, text: str, at: int, stop: int) -> int | None:
         """Where the first marker of a part of the text begins."""
-        found = [m.start() for pattern in (self._d.closes, self._d.opens) if (m := pattern.search(text, at, stop))]
-        return min(found, default=None)
+        starts = [m.start() for pattern in (self._d.closes, self._d.opens) if (m := pattern.search(text, at, stop))]
+        return min(starts, default=None)
 
     def _field(self, text: str, at: int) -> tuple[int, bool]:
         """What stands between two values: separators, a comment, a fence's line, a marker, or the next field."""

@@ -261,17 +261,17 @@ class StreamReader:
             del self._queue[:done]
         return "".join(out)
 
-    def _aside(self, found: Found) -> bool | None:
+    def _aside(self, entry: Found) -> bool | None:
         """Whether a block is set aside, as the reader does; None while its fence is open and could be either."""
-        if found.context or found.block.aside:
+        if entry.context or entry.block.aside:
             return True
-        fence = found.fence
+        fence = entry.fence
         if fence is None:
             return False
         mode = self._options.fenced_calls
         if mode == "run":
             return False
-        protocol = find_protocol(found.block.protocol)
+        protocol = find_protocol(entry.block.protocol)
         wraps = protocol is not None and protocol.markers.fence == "wrapper"
         # Only the end of the text makes a wrapper of a fence.
         return True if mode == "ignore" or not wraps or not fence.wrapper else None
@@ -288,12 +288,12 @@ class StreamReader:
             show_only(call.block)
         self._open.clear()
         self._spoken.clear()
-        given, self._live = tuple(self._live), []
-        return given
+        numbers, self._live = tuple(self._live), []
+        return numbers
 
-    def _decide(self, found: Found, *, aside: bool) -> None:
-        block = found.block
-        found.aside = aside
+    def _decide(self, entry: Found, *, aside: bool) -> None:
+        block = entry.block
+        entry.aside = aside
         if aside:
             show_only(block)
         runs = not aside
@@ -302,18 +302,18 @@ class StreamReader:
             if protocol is not None and protocol.markers.one_block:
                 runs = block.protocol not in self._spoken or self._options.allow_multiple_blocks
                 self._spoken.add(block.protocol)
-        found.dropped = not runs
+        entry.dropped = not runs
         if not runs:
             for call in block.calls:
                 call.executable = False
         if not any(call.executable for call in block.calls) and not any(diag.fix for diag in block.diagnostics):
-            found.open = False
+            entry.open = False
         if not block.calls:
             return
-        self._calls.append(found)
-        if found.open:
-            self._open.append(found)
-            self._look_from(found.span[1])
+        self._calls.append(entry)
+        if entry.open:
+            self._open.append(entry)
+            self._look_from(entry.span[1])
 
     # --- which calls are certain -----------------------------------------------------------------------------------
 
@@ -335,44 +335,44 @@ class StreamReader:
             self._behind = probe[-_MARK_TAIL:]
             return
         behind = end - len(probe) + mark.end() + 1
-        for found in self._open:
-            self._read_again(found, behind)
+        for entry in self._open:
+            self._read_again(entry, behind)
         self._open.clear()
 
-    def _read_again(self, found: Found, end: int) -> None:
+    def _read_again(self, entry: Found, end: int) -> None:
         """Reads a block once more with all that stands behind it and matters."""
-        start = found.span[0]
+        start = entry.span[0]
         base = max(0, start - BEHIND)
         text = self.slice(base, end)
-        opener = found.block.open
-        shift = found.base - base
-        protocol = find_protocol(found.block.protocol)
+        opener = entry.block.open
+        shift = entry.base - base
+        protocol = find_protocol(entry.block.protocol)
         if protocol is not None:
             place = opener[0] + shift, opener[1] + shift
-            found.take(
-                protocol.read_block(source_of(text, base, found.last_end), place, len(text), self._walk.options),
+            entry.take(
+                protocol.read_block(source_of(text, base, entry.last_end), place, len(text), self._walk.options),
                 base,
                 text,
             )
-            if found.aside:
-                show_only(found.block)
-            if found.dropped:
-                for call in found.block.calls:
+            if entry.aside:
+                show_only(entry.block)
+            if entry.dropped:
+                for call in entry.block.calls:
                     call.executable = False
-        found.open = False
+        entry.open = False
 
     def _certain(self) -> tuple[ReadCall, ...]:
         out: list[ReadCall] = []
         done = 0
         if self._options.strict:
             return ()
-        for found in self._calls:
-            fence = found.fence
-            if found.open or (fence is not None and not found.aside and not fence.closed):
+        for entry in self._calls:
+            fence = entry.fence
+            if entry.open or (fence is not None and not entry.aside and not fence.closed):
                 break
-            for call, args in zip(found.block.calls, found.args, strict=True):
-                moved = moved_call(call, found.base) if found.base else call
-                out.append(ReadCall(self._given, moved, args, found.raw, found.span[0]))
+            for call, args in zip(entry.block.calls, entry.args, strict=True):
+                moved = moved_call(call, entry.base) if entry.base else call
+                out.append(ReadCall(self._given, moved, args, entry.raw, entry.span[0]))
                 if call.executable:
                     self._live.append(self._given)
                 self._given += 1

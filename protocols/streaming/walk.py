@@ -229,10 +229,10 @@ class Walk:
 
     def _clear(self, text: str) -> int:
         """Up to where ``text``, which the pass has not gone over, may be shown."""
-        found = self._opener.search(text)
+        opener_match = self._opener.search(text)
         begun = self._begun_opener.search(text, self._last(text, 0))
-        self._limbo = found is not None
-        return min([match.start() for match in (found, begun) if match is not None], default=len(text))
+        self._limbo = opener_match is not None
+        return min([match.start() for match in (opener_match, begun) if match is not None], default=len(text))
 
     def _last(self, text: str, at: int) -> int:
         """Where, at the earliest, something may have begun that the end of the text cuts in two."""
@@ -323,12 +323,12 @@ class Walk:
     def _next_block(self, at: int, before: int) -> Span | Literal["wait"] | None:
         """The first complete block in a part of the text, as the reader finds it; ``wait`` when text to come tells."""
         seen = self._other_open, self._other_seen
-        found = self._reach().first(at, before, self._is_settled)
+        span = self._reach().first(at, before, self._is_settled)
         self._other_open, self._other_seen = seen
-        if found is None:
+        if span is None:
             begun = self._begun_opener.search(self._text, self._last(self._text, at))
             return "wait" if begun is not None and begun.start() < before else None
-        return found
+        return span
 
     def _is_settled(self, protocol: CallProtocol, opener: Span, block: Block) -> bool:
         size = len(self._text)
@@ -375,8 +375,8 @@ class Walk:
         match, loud = self._markers.match, self._loud
         while (sign := loud(text, at)) is not None:
             at = sign.start()
-            if (found := match(text, at)) is not None:
-                return found
+            if (hit := match(text, at)) is not None:
+                return hit
             at += 1
         return None
 
@@ -396,15 +396,15 @@ class Walk:
             return -1
         self._spent = 0
         context.block(block)
-        found = Found(block, self.base, text, context.fence, setting)
-        found.open = verdict == "place"
-        found.last_end = self._action_end
+        entry = Found(block, self.base, text, context.fence, setting)
+        entry.open = verdict == "place"
+        entry.last_end = self._action_end
         if extras_of(kind).elements:
             self._action_end = self.base + block.span[1]
         shown = self._shown - self.base
         if block.span[0] > shown:
             out.append(text[shown : block.span[0]])
-        out.append(found)
+        out.append(entry)
         self._shown = self.base + max(block.span[1], end)
         return max(block.span[1], end)
 

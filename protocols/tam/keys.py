@@ -74,10 +74,10 @@ def squash(name: str) -> str:
 
 def declared_names(names: Iterable[str]) -> dict[str, str]:
     """Declared spellings by squashed name; of two that collide, the first."""
-    found: dict[str, str] = {}
+    by_squashed: dict[str, str] = {}
     for name in names:
-        found.setdefault(squash(name), name)
-    return found
+        by_squashed.setdefault(squash(name), name)
+    return by_squashed
 
 
 def visible(name: str) -> str:

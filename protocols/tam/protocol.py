@@ -248,24 +248,24 @@ class _Tam:
 
     def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
         """Keys and values that TAM cannot hold, and what it has no place for."""
-        found = carries(call, "meta")
+        problems = carries(call, "meta")
         if (
             call.tool_id != call.tool_id.strip()
             or _unsafe(call.tool_id)
             or "\n" in call.tool_id
             or "\r" in call.tool_id
         ):
-            found.append(
+            problems.append(
                 ("/toolId", f"the tool id {excerpt(call.tool_id)}", "it holds blanks at an end, or delimiters")
             )
         if call.step is not None and not 0 <= call.step < 10**9:
-            found.append(("/step", f"step {call.step}", "a step number has at most nine digits"))
+            problems.append(("/step", f"step {call.step}", "a step number has at most nine digits"))
         if call.retry is not None and not 0 <= call.retry < 10**9:
-            found.append(("/retry", f"retry {call.retry}", "it is a whole number from 0 to 999999999"))
+            problems.append(("/retry", f"retry {call.retry}", "it is a whole number from 0 to 999999999"))
         if call.request_id is not None and (not call.request_id or _bare_unsafe(call.request_id)):
-            found.append(("/requestId", "the request id", "it is empty, or holds blanks at an end or delimiters"))
+            problems.append(("/requestId", "the request id", "it is empty, or holds blanks at an end or delimiters"))
         names = [*call.args, *call.uris, *call.type_hints]
-        found += [
+        problems += [
             (f"/args/{escape_pointer(name)}", f"parameter {excerpt(name)}", why)
             for name in dict.fromkeys(names)
             if (why := self._no_key(call.tool_id, name)) is not None
@@ -275,20 +275,20 @@ class _Tam:
                 why = (
                     "the parameter has a value too" if name in call.args else "it holds blanks at an end, or delimiters"
                 )
-                found.append((f"/uris/{escape_pointer(name)}", f"the URI of '{name}'", why))
+                problems.append((f"/uris/{escape_pointer(name)}", f"the URI of '{name}'", why))
         for name, hint in call.type_hints.items():
             path = f"/typeHints/{escape_pointer(name)}"
             if hint not in ("text", "json", "base64"):
-                found.append((path, f"the type hint '{hint}' of '{name}'", "the hints are text, json and base64"))
+                problems.append((path, f"the type hint '{hint}' of '{name}'", "the hints are text, json and base64"))
             elif name not in call.args and name not in call.uris:
-                found.append((path, f"the type hint of '{name}'", "there is no such parameter"))
+                problems.append((path, f"the type hint of '{name}'", "there is no such parameter"))
             elif hint != "json" and name in call.args and _bare_unsafe(call.args[name]):
                 why = f"TAM would trim or cut it, and the hint {hint} leaves no other way to write it"
-                found.append((f"/args/{escape_pointer(name)}", f"the value of '{name}'", why))
+                problems.append((f"/args/{escape_pointer(name)}", f"the value of '{name}'", why))
             elif hint == "json" and isinstance(call.args.get(name), str) and _bare_unsafe(call.args[name]):
                 why = "TAM would trim or cut the JSON text"
-                found.append((f"/args/{escape_pointer(name)}", f"the value of '{name}'", why))
-        return found
+                problems.append((f"/args/{escape_pointer(name)}", f"the value of '{name}'", why))
+        return problems
 
     def _no_key(self, tool_id: str, name: str) -> str | None:
         if len(name) > MAX_NAME_CHARS - 12:

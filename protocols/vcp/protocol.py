@@ -292,23 +292,25 @@ class _Vcp:
 
     def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
         """Keys that VCP reads otherwise, and what it has no place for."""
-        found = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
+        problems = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
         declared = self._declared.get(call.tool_id, {})
         for name in call.meta:
             if name not in META or name in declared:
-                found.append(("/meta", f"the field '{name}'", "it is no field that the host reads for itself"))
+                problems.append(("/meta", f"the field '{name}'", "it is no field that the host reads for itself"))
         for name, value in call.args.items():
             path = f"/args/{escape_pointer(name)}"
             if (why := self._no_key(name, name in declared)) is not None:
-                found.append((path, f"parameter {excerpt(name)}", why))
+                problems.append((path, f"parameter {excerpt(name)}", why))
             if isinstance(value, str):
                 if (bad := _CONTROL.search(value)) is not None:
-                    found.append((path, f"the value of '{name}'", f"U+{ord(bad.group()):04X} is a control character"))
+                    problems.append(
+                        (path, f"the value of '{name}'", f"U+{ord(bad.group()):04X} is a control character")
+                    )
                 elif _MARK.search(value) and "ESCAPE」" in value:
-                    found.append(
+                    problems.append(
                         (path, f"the value of '{name}'", "it holds both the marks of a value and ESCAPE marks")
                     )
-        return found
+        return problems
 
     def _no_key(self, name: str, declared: bool) -> str | None:
         if _KEY.fullmatch(name) is None:

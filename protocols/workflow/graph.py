@@ -59,8 +59,8 @@ def circles(after: list[list[int]]) -> list[list[int]]:
                 if work:
                     above = work[-1][0]
                     low[above] = min(low[above], low[node])
-    found = [part for part in parts if len(part) > 1 or part[0] in after[part[0]]]
-    return sorted((_around(part, after, part_of) for part in found), key=lambda circle: circle[0])
+    components = [part for part in parts if len(part) > 1 or part[0] in after[part[0]]]
+    return sorted((_around(part, after, part_of) for part in components), key=lambda circle: circle[0])
 
 
 def _last_index(stack: list[int], node: int) -> int:
@@ -418,13 +418,13 @@ def check_graph(workflow: Workflow, types: Types | None = None) -> list[GraphFin
 
 def called_types(workflow: Workflow) -> list[str]:
     """The types of the nodes that a workflow runs besides the built-in kinds, each once."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for node in workflow.nodes or ():
         kind = kind_of_node(node.type)
         name = inner_node(node).type if kind == "map" else node.type if not kind else ""
         if name and not kind_of_node(name):
-            found[name] = None
-    return list(found)
+            names[name] = None
+    return list(names)
 
 
 def _chain(names: list[str]) -> str:

@@ -54,8 +54,8 @@ def kind_slots(kind: str, node: Node, workflow: Workflow | None = None) -> Slots
         return Slots(outputs={"value": Slot("value", _type_of_value(node.config.get("value")))})
     if kind == "template":
         names = holes(_text(node.config.get("template")))
-        given = dict.fromkeys(name.split(".", 1)[0] for name in names)
-        return Slots({name: Slot(name, required=True) for name in given}, {"text": Slot("text", "STRING")})
+        input_names = dict.fromkeys(name.split(".", 1)[0] for name in names)
+        return Slots({name: Slot(name, required=True) for name in input_names}, {"text": Slot("text", "STRING")})
     if kind == "condition":
         inputs = {"value": Slot("value", required=True), "than": Slot("than"), "data": Slot("data")}
         outputs = {"then": Slot("then"), "else": Slot("else"), "result": Slot("result", "BOOLEAN")}

@@ -87,8 +87,8 @@ def output_mappings(workflow: Workflow) -> dict[str, Place]:
 
 
 def _node(node: Node, mapped: Mapping[str, Json], values: Mapping[str, Json]) -> Payload:
-    given = dict(values) if kind_of_node(node.type) == "input" else {}
-    payload: Payload = {"id": node.id, "fullType": node.type, "inputs": {**given, **node.inputs, **mapped}}
+    input_fields = dict(values) if kind_of_node(node.type) == "input" else {}
+    payload: Payload = {"id": node.id, "fullType": node.type, "inputs": {**input_fields, **node.inputs, **mapped}}
     payload |= {"configValues": dict(node.config)} if node.config else {}
     payload |= {} if node.on_error == STOP else {"onError": node.on_error}
     return payload | ({"retry": node.retry} if node.retry else {})
@@ -198,8 +198,8 @@ class _Following:
         for name, slot in self.mapped.get(node.id, ()):
             taken[slot] = taken.get(slot, 0) | self.bits[name]
         for edge in self.into[at]:
-            given = self.given[self.index[edge.source.node]].get(edge.source.slot, 0)
-            taken[edge.target.slot] = taken.get(edge.target.slot, 0) | given
+            bits = self.given[self.index[edge.source.node]].get(edge.source.slot, 0)
+            taken[edge.target.slot] = taken.get(edge.target.slot, 0) | bits
         return taken
 
     def _given(self, at: int) -> Carried:
@@ -216,12 +216,12 @@ class _Following:
         for slot, bits in taken.items():
             if bits and self.types.hides(node_type, slot):
                 self.secret |= bits
-        given = {
+        by_slot = {
             output: _all(taken.get(name, 0) for name in names) for output, names in self.types.passed(node_type).items()
         }
-        if given:
-            given.setdefault(WHOLE, _all(given.values()))
-        return given
+        if by_slot:
+            by_slot.setdefault(WHOLE, _all(by_slot.values()))
+        return by_slot
 
     def _mapped(self, node: Node, taken: Carried) -> int:
         """What the results of a map carry: it runs its inner node with what comes in, each item in the item's slot."""
@@ -230,9 +230,9 @@ class _Following:
         slots = (kind_slots(kind, inner) if kind else self.types.slots(inner.type)) or Slots()
         into = item_slot(node, slots)
         below = {name: bits for name, bits in taken.items() if name != "items"} | {into: taken.get("items", 0)}
-        given = _computed(kind, inner, below, below.__contains__) if kind else self._called(inner.type, below)
+        by_slot = _computed(kind, inner, below, below.__contains__) if kind else self._called(inner.type, below)
         wanted = node.config.get("output")
-        return given.get(wanted, 0) if isinstance(wanted, str) else _all(given.values())
+        return by_slot.get(wanted, 0) if isinstance(wanted, str) else _all(by_slot.values())
 
     def _is_sure(self, at: int, slot: str) -> bool:
         """Whether a slot has a value whenever its node runs: only an input of the interface can be left out."""

@@ -176,8 +176,8 @@ def read_workflow(
         if fault is not None:
             findings.add("WF923", (root.start, root.start + 1), {"id": PREFIX + workflow_id, "reason": fault})
         draft = _read(root, workflow_id, findings)
-    said = _without_consequences(tree, root)
-    diagnostics = sorted([*said, *findings.diags], key=lambda diag: diag.span)
+    syntax_diags = _without_consequences(tree, root)
+    diagnostics = sorted([*syntax_diags, *findings.diags], key=lambda diag: diag.span)
     broken = any(severity(diag) == "error" for diag in diagnostics)
     return WorkflowReading(None if broken else draft, tree, diagnostics, draft)
 
@@ -366,7 +366,7 @@ def _on_error(node: JsonNode | None, findings: Findings) -> Json:
 
 def _mistyped(item: JsonNode, known: dict[str, tuple[str, ...]], findings: Findings) -> None:
     names = [name for group in known.values() for name in group]
-    missing = [name for group in known.values() if not any(one in item.keys for one in group) for name in group]
+    missing = [name for group in known.values() if not any(alias in item.keys for alias in group) for name in group]
     for member in item.members if missing else ():
         if member.key not in names and len(member.key) > 2 and best(member.key, missing) is not None:
             findings.unknown_field(member, missing)

@@ -58,28 +58,28 @@ def write_proved(form: Form, calls: Sequence[PlainCall], options: WriteOptions) 
     good: list[Numbered] = []
     for index, call in enumerate(calls):
         faults = _common(call) or form.faults(call)
-        found = [refusal(form, f"/{index}{path}", what, why) for path, what, why in faults]
-        refusals += found
-        if not found:
+        new_refusals = [refusal(form, f"/{index}{path}", what, why) for path, what, why in faults]
+        refusals += new_refusals
+        if not new_refusals:
             good.append((index, call))
-    text, found = _attempt(form, good, options)
-    if found:
+    text, new_refusals = _attempt(form, good, options)
+    if new_refusals:
         kept: list[Numbered] = []
         for item in good:
             _, faults = _attempt(form, [item], options)
             refusals += faults
             if not faults:
                 kept.append(item)
-        text, found = _attempt(form, kept, options)
+        text, new_refusals = _attempt(form, kept, options)
         for _ in range(_ROUNDS):
-            if not found:
+            if not new_refusals:
                 break
             # Fine alone, and not beside the others.
-            refusals += found
-            named = {refusal.path.split("/")[1] for refusal in found}
+            refusals += new_refusals
+            named = {refusal.path.split("/")[1] for refusal in new_refusals}
             kept = [item for item in kept if str(item[0]) not in named]
-            text, found = _attempt(form, kept, options)
-        if found:
+            text, new_refusals = _attempt(form, kept, options)
+        if new_refusals:
             why = "beside the other calls it would not be read back"
             refusals += [refusal(form, f"/{index}", f"the call of '{call.tool_id}'", why) for index, call in kept]
             text = ""
@@ -93,14 +93,14 @@ def refusal(form: Form, path: str, what: str, why: str) -> Refusal:
 
 def carries(call: PlainCall, *fields: str) -> list[tuple[str, str, str]]:
     """Faults for what a protocol has no place for, of ``on_error, retry, request_id, uris, type_hints, meta``."""
-    found: list[tuple[str, str, str]] = []
-    given = {field: getattr(call, field) for field in fields}
-    for field, value in given.items():
+    problems: list[tuple[str, str, str]] = []
+    by_field = {field: getattr(call, field) for field in fields}
+    for field, value in by_field.items():
         if value is None or value == {}:
             continue
         names = f" of {', '.join(cast('dict[str, str]', value))}" if isinstance(value, dict) else ""
-        found.append((f"/{_WIRE[field]}", f"{_WIRE[field]}{names}", "it has no place for that"))
-    return found
+        problems.append((f"/{_WIRE[field]}", f"{_WIRE[field]}{names}", "it has no place for that"))
+    return problems
 
 
 _WIRE = {
@@ -115,33 +115,35 @@ _WIRE = {
 
 def typed_faults(call: PlainCall) -> list[tuple[str, str, str]]:
     """What call JSON in any envelope has no place for: modifiers, odd tool ids, and meta beside an ``id``."""
-    found = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
+    problems = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
     if call.tool_id != call.tool_id.strip() or len(call.tool_id) > MAX_NAME_CHARS:
         why = f"it begins or ends with a blank, or has more than {MAX_NAME_CHARS} characters"
-        found.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", why))
+        problems.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", why))
     if not call.meta.keys() <= {"id"}:
-        found.append(("/meta", f"meta of {', '.join(call.meta)}", "it has a place for an id only"))
-    return found
+        problems.append(("/meta", f"meta of {', '.join(call.meta)}", "it has a place for an id only"))
+    return problems
 
 
 def _common(call: PlainCall) -> list[tuple[str, str, str]]:
     """What no protocol can carry."""
-    found: list[tuple[str, str, str]] = []
+    problems: list[tuple[str, str, str]] = []
     if not call.tool_id or fault_of(call.tool_id) is not None:
-        found.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", "it is empty or holds no characters"))
+        problems.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", "it is empty or holds no characters"))
     for name, value in call.args.items():
         path = f"/args/{escape_pointer(name)}"
         if fault_of(name) is not None:
-            found.append((path, "a parameter's name", "it holds half of a surrogate pair, which is no character"))
+            problems.append((path, "a parameter's name", "it holds half of a surrogate pair, which is no character"))
         elif not name:
-            found.append((path, "a parameter without a name", "there is nothing to write before its value"))
+            problems.append((path, "a parameter without a name", "there is nothing to write before its value"))
         elif (fault := fault_of(value)) is not None:
-            found.append((path + fault[0], f"the value of '{name}'", fault[1]))
+            problems.append((path + fault[0], f"the value of '{name}'", fault[1]))
     for field in ("uris", "type_hints", "meta"):
         for name, value in getattr(call, field).items():
             if fault_of(value) is not None or fault_of(name) is not None:
-                found.append((f"/{_WIRE[field]}", f"{_WIRE[field]} of '{name}'", "it holds half of a surrogate pair"))
-    return found
+                problems.append(
+                    (f"/{_WIRE[field]}", f"{_WIRE[field]} of '{name}'", "it holds half of a surrogate pair")
+                )
+    return problems
 
 
 def _attempt(form: Form, calls: Sequence[Numbered], options: WriteOptions) -> tuple[str, list[Refusal]]:
@@ -185,9 +187,9 @@ def _compare(form: Form, calls: Sequence[Numbered], document: Document) -> list[
 def _differences(form: Form, call: PlainCall, read: Call, source: str) -> list[Refusal]:
     refusals: list[Refusal] = []
 
-    def differs(path: str, what: str, wanted: object, got: object) -> None:
-        if wanted != got:
-            why = "it would not be read back" if got in (None, "") else f"it would be read as {excerpt(str(got))}"
+    def differs(path: str, what: str, wanted: object, actual: object) -> None:
+        if wanted != actual:
+            why = "it would not be read back" if actual in (None, "") else f"it would be read as {excerpt(str(actual))}"
             refusals.append(refusal(form, path, what, why))
 
     differs("/toolId", f"the tool id '{call.tool_id}'", call.tool_id, read.tool_id)
@@ -223,8 +225,8 @@ def _differences(form: Form, call: PlainCall, read: Call, source: str) -> list[R
         if hint == own == "json" and same(_hinted(args[name], hint), _hinted(wanted, own)):
             continue
         if expectation.verdict(name, raw, wanted) == "no":
-            made, _ = expectation.read(name, raw)
-            why = f"it would be read as {excerpt(made)}"
+            coerced, _ = expectation.read(name, raw)
+            why = f"it would be read as {excerpt(coerced)}"
             refusals.append(
                 refusal(form, f"/args/{escape_pointer(name)}", f"the value {excerpt(wanted)} of '{name}'", why)
             )

@@ -144,13 +144,13 @@ class Expectation:
         if self._nodes is None:
             return raw, True
         run = Run(self._reading)
-        made = self._nodes.coerce({name: raw}, None, run)
-        return (made[name] if is_object(made) else raw), not run.errors and not run.warnings
+        coerced = self._nodes.coerce({name: raw}, None, run)
+        return (coerced[name] if is_object(coerced) else raw), not run.errors and not run.warnings
 
     def verdict(self, name: str, raw: Json, wanted: Json) -> Verdict:
         """How ``wanted`` comes back when ``raw`` is read."""
-        made, _ = self.read(name, raw)
-        if same(made, wanted):
+        coerced, _ = self.read(name, raw)
+        if same(coerced, wanted):
             return "exact"
         if self._nodes is not None and self.fits(name, wanted):
             return "no"
@@ -164,8 +164,8 @@ class Expectation:
 
     def clean(self, name: str, raw: Json, wanted: Json) -> bool:
         """Whether ``raw`` is read as ``wanted`` without a word."""
-        made, silent = self.read(name, raw)
-        return silent and same(made, wanted)
+        coerced, silent = self.read(name, raw)
+        return silent and same(coerced, wanted)
 
     def fits(self, name: str, value: Json) -> bool:
         """Whether a typed value is one that the parameter's own schema allows; False where it has none."""

@@ -37,7 +37,7 @@ def build(job: Job) -> Plan:
         argv=(*job.view, *outer, *inner),
         data={
             **{file.name: file.content for file in jobs.inside_files(job)},
-            **{f"mask{index}": b"" for index, one in enumerate(job.hidden) if not one.is_folder},
+            **{f"mask{index}": b"" for index, entry in enumerate(job.hidden) if not entry.is_folder},
         },
         reports=("stage-status", "status") if root else ("status",),
         holds=("stage-block", "block") if root else ("block",),
@@ -54,12 +54,12 @@ def _stage(job: Job) -> tuple[str, tuple[SimpleArg, ...], dict[str, str]]:
     # reach a child with another uid: only the end of the namespace's init takes the inner bubblewrap with it.
     args: list[SimpleArg] = ["--die-with-parent", "--unshare-pid", *_system(job.layout)]
     args.extend(("--bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev"))
-    made: set[str] = set()
+    places: set[str] = set()
 
     def folder(path: str) -> None:
         for place in _ancestors(path):
-            if place not in made:
-                made.add(place)
+            if place not in places:
+                places.add(place)
                 args.extend(("--perms", "0755", "--dir", place))
 
     folder("/tmp/x")
@@ -192,9 +192,9 @@ def _grants(job: Job, staged: dict[str, str]) -> list[SimpleArg]:
 def _masks(hidden: Iterable[Hidden]) -> list[SimpleArg]:
     """Empty files and folders over what is hidden: the names are there and were walked to, so nothing is made for them."""
     args: list[SimpleArg] = []
-    for index, one in enumerate(hidden):
-        place = f"/tool/{one.name}"
-        if one.is_folder:
+    for index, entry in enumerate(hidden):
+        place = f"/tool/{entry.name}"
+        if entry.is_folder:
             args.extend(("--size", "4096", "--perms", "0555", "--tmpfs", place, "--remount-ro", place))
         else:
             args.extend(("--perms", "0444", "--ro-bind-data", Fd(f"mask{index}"), place))

@@ -79,12 +79,12 @@ def main(words: list[str]) -> None:
     if ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
         sys.exit("this kernel lets no process keep what its children leave")
     os.write(1, b"\n")
-    said = b""
-    while not said.endswith(b"\n"):
+    line = b""
+    while not line.endswith(b"\n"):
         piece = os.read(0, 1)
         if not piece:
             return
-        said += piece
+        line += piece
     child = _start(environment, words[3], words[4:], (life, status))
     # the streams are the command's alone: their ends must be seen
     nothing = os.open(os.devnull, os.O_RDWR)

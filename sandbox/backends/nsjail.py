@@ -40,8 +40,8 @@ def policy(machine: str) -> str:
     column = 0 if machine == "x86_64" else 1
 
     def rows(names: tuple[str, ...], condition: str = "") -> list[str]:
-        found = (NUMBERS[name][column] for name in names)
-        return [f"SYSCALL[{number}]{condition}" for number in found if number is not None]
+        numbers = (NUMBERS[name][column] for name in names)
+        return [f"SYSCALL[{number}]{condition}" for number in numbers if number is not None]
 
     refused = rows(seccomp.DENIED)
     refused += rows(("clone",), _bits(0, seccomp.NAMESPACES))

@@ -185,10 +185,10 @@ def _environment(request: RunRequest, folder: str) -> dict[str, str]:
         else:
             base["PATH"] = f"{root}/node_modules/.bin:{base['PATH']}"
             base["NODE_PATH"] = f"{root}/node_modules"
-    given = {
+    variables = {
         f"{secret.name}_FILE" if secret.as_file else secret.name: f"{folder}/secret-{secret.name}"
         if secret.as_file
         else secret.value
         for secret in request.secrets
     }
-    return {**base, **request.env, **given}
+    return {**base, **request.env, **variables}

@@ -294,11 +294,11 @@ def read(path: str) -> bytes:
     """The content of a file. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        found = os.read(fd, _PIECE)
-        piece = found
+        content = os.read(fd, _PIECE)
+        piece = content
         while piece:
             piece = os.read(fd, _PIECE)
-            found += piece
+            content += piece
     finally:
         os.close(fd)
-    return found
+    return content

@@ -178,11 +178,11 @@ class Group:
     def _set(self, path: str, value: int) -> None:
         try:
             self._files.write(path, str(value))
-            found = self._files.read(path).strip()
+            content = self._files.read(path).strip()
         except OSError as error:
             raise refused(error, f"{path.rpartition('/')[2]} could not be set") from error
-        if found != str(value):
-            raise Unusable(f"{path.rpartition('/')[2]} is {found} after {value} was written")
+        if content != str(value):
+            raise Unusable(f"{path.rpartition('/')[2]} is {content} after {value} was written")
 
     async def place(self, pid: int) -> None:
         """See that what was spawned is where it began. Raises `Unusable`."""

@@ -165,7 +165,7 @@ def _is_child(pid: int) -> bool:
 def _move_to_leaf(files: Files, own: str, pid: int, is_ours: Callable[[int], bool]) -> None:
     leaf = f"{own}/{LEAF}"
     moved: list[int] = []
-    made = False
+    is_made = False
     try:
         for _ in range(5):  # a child may be started meanwhile
             inside = files.processes(own)
@@ -174,10 +174,10 @@ def _move_to_leaf(files: Files, own: str, pid: int, is_ours: Callable[[int], boo
                 raise Unusable(f"another process ({foreign[0]}) is in {own}")
             if not inside:
                 break
-            if not made:
+            if not is_made:
                 with contextlib.suppress(FileExistsError):
                     files.mkdir(leaf)
-                made = True
+                is_made = True
             for each in inside:
                 with contextlib.suppress(ProcessLookupError):
                     files.write(f"{leaf}/cgroup.procs", str(each))
@@ -189,7 +189,7 @@ def _move_to_leaf(files: Files, own: str, pid: int, is_ours: Callable[[int], boo
         for each in moved:
             with contextlib.suppress(OSError):
                 files.write(f"{own}/cgroup.procs", str(each))
-        if made:
+        if is_made:
             with contextlib.suppress(OSError):
                 files.rmdir(leaf)
         if isinstance(error, OSError):
@@ -223,11 +223,11 @@ class Group:
         path = f"{self.folder}/{name}"
         try:
             self._files.write(path, str(value))
-            found = self._files.read(path).strip()
+            content = self._files.read(path).strip()
         except OSError as error:
             raise refused(error, f"{name} could not be set") from error
-        if found != str(value):
-            raise Unusable(f"{name} is {found} after {value} was written")
+        if content != str(value):
+            raise Unusable(f"{name} is {content} after {value} was written")
 
     async def place(self, pid: int) -> None:
         """Move a blocked process here. The kernel may wait for a grace period, so not on the loop. Raises `Unusable`."""

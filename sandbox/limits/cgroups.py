@@ -123,10 +123,10 @@ def status() -> Status:
 
 def notes() -> tuple[str, ...]:
     """What an operator should know of it."""
-    found = status()
-    if found.version:
-        return found.notes
-    return (f"no control groups for runs: {found.reason}; {found.remedy}",)
+    state = status()
+    if state.version:
+        return state.notes
+    return (f"no control groups for runs: {state.reason}; {state.remedy}",)
 
 
 def look_again() -> None:

@@ -122,11 +122,11 @@ class Uncounted:
         the machine's kernel has grown by it since the run began.
         """
         until = time.monotonic() + LOOK_SECONDS
-        seen, hidden, looked, found = 0, 0, set[int](), set[bytes]()
+        seen, hidden, looked, pipe_ids = 0, 0, set[int](), set[bytes]()
         for pid in sorted(pids, key=lambda pid: self._looks.get(pid, _NEVER).at):
             if seen > self._memory or time.monotonic() > until:
                 break
-            look = _records_of(pid, self._memory - seen, until, found)
+            look = _records_of(pid, self._memory - seen, until, pipe_ids)
             seen += look.seen
             hidden += look.hidden
             looked.add(pid)
@@ -139,7 +139,7 @@ class Uncounted:
         self._records = seen + max(0, min(self.kernel_grown() - seen, hidden))
         if not pipes:
             return self._records
-        return self._records + min(len(found) * _PIPE, _USERS_PIPES + len(found) * _LEAST_PIPE)
+        return self._records + min(len(pipe_ids) * _PIPE, _USERS_PIPES + len(pipe_ids) * _LEAST_PIPE)
 
     def _let_go(self, pids: Sequence[int], files: int) -> int:
         """Shared memory that has come to this machine since the run began, if the run can have made it.
@@ -245,13 +245,13 @@ def _mappings(pid: int, enough: int, until: float) -> int:
 
 def _words(table: bytes) -> dict[bytes, int]:
     """The first number of each `name: number …` line."""
-    found: dict[bytes, int] = {}
+    counts: dict[bytes, int] = {}
     for line in table.splitlines():
         name, _, rest = line.partition(b":")
         words = rest.split(None, 1)
         if words and words[0].isdigit():
-            found[name] = int(words[0])
-    return found
+            counts[name] = int(words[0])
+    return counts
 
 
 def _listed(folder: str) -> list[str]:

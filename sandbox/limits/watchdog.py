@@ -105,7 +105,7 @@ def proportional_bytes(pid: int) -> int:
 
 def _writable(init_pid: int, places: Mapping[str, int]) -> list[os.statvfs_result]:
     """How full each of these places of a running sandbox is."""
-    found: list[os.statvfs_result] = []
+    file_systems: list[os.statvfs_result] = []
     for place, size in places.items():
         try:
             facts = os.statvfs(f"/proc/{init_pid}/root{place}")
@@ -113,8 +113,8 @@ def _writable(init_pid: int, places: Mapping[str, int]) -> list[os.statvfs_resul
             continue
         # while bubblewrap is still mounting, this is the host's: the size tells ours
         if facts.f_blocks * facts.f_frsize == -(-size // _PAGE) * _PAGE:
-            found.append(facts)
-    return found
+            file_systems.append(facts)
+    return file_systems
 
 
 def cpu_ms_of(pids: Sequence[int]) -> float:

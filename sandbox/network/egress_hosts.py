@@ -73,23 +73,23 @@ class Addresses:
         literal = host_address(host)
         pinned = self._pins.get(host)
         if literal is not None or pinned is not None:
-            found: list[str] = [str(literal or pinned)]
+            addresses: list[str] = [str(literal or pinned)]
         else:
             try:
-                found = list(await self._resolve(host, port))
+                addresses = list(await self._resolve(host, port))
             except TimeoutError:
                 raise
             except (OSError, ValueError):
                 raise Refused(502, f"the name {host} was not found") from None
-        if not found:
+        if not addresses:
             raise Refused(502, f"the name {host} has no address")
-        public = [address for address in dict.fromkeys(found) if address_allowed(address, self._networks)]
+        public = [address for address in dict.fromkeys(addresses) if address_allowed(address, self._networks)]
         allowed = [address for address in public if not is_own(address) or self._opened(address)]
         if not allowed:
             what = "this machine's own" if public else "not public"
             told = f"{host} leads only to addresses that are {what}; the operator can open one with policy.allowCidrs"
-            reason = self._reason(host, found[0], what) or told
-            raise Refused(403, reason, found[0], told)
+            reason = self._reason(host, addresses[0], what) or told
+            raise Refused(403, reason, addresses[0], told)
         return allowed[:_MAX_ADDRESSES]
 
     def _reason(self, host: str, address: str, what: str) -> str:

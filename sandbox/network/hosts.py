@@ -434,12 +434,12 @@ def parse_pin(name: str, address: str) -> tuple[str, str]:
 
 def parse_pins(pins: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Address by canonical name; ValueError for a bad pin, and for a name with two addresses."""
-    found: dict[str, str] = {}
+    by_host: dict[str, str] = {}
     for name, address in pins:
         host, place = parse_pin(name, address)
-        if found.setdefault(host, place) != place:
-            raise ValueError(f"pin {_quote(name)}: {host} has two addresses, {found[host]} and {place}; keep one")
-    return found
+        if by_host.setdefault(host, place) != place:
+            raise ValueError(f"pin {_quote(name)}: {host} has two addresses, {by_host[host]} and {place}; keep one")
+    return by_host
 
 
 def pin_faults(pins: Iterable[tuple[str, str]], allow_cidrs: Sequence[str] = ()) -> list[str]:

@@ -239,10 +239,10 @@ def pin_script(
     """
     with open_beneath(folder, script) as file:
         content = _read(file, script)
-    found = "sha256-" + base64.b64encode(hashlib.sha256(content).digest()).decode()
-    if found != integrity:
+    digest = "sha256-" + base64.b64encode(hashlib.sha256(content).digest()).decode()
+    if digest != integrity:
         raise Refusal(
-            f"the script '{script}' is not the one that execution.integrity pins; it is {found}",
+            f"the script '{script}' is not the one that execution.integrity pins; it is {digest}",
             "review the script, then pin its new hash",
         )
     here, place = folder, "/tool"

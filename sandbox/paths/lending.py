@@ -251,15 +251,15 @@ def sweep(folder: Opened, since: int = 0) -> list[str]:
     Said too is what the run made or changed since `since` (`file_time`) and somebody else may fall for: files that other
     programs obey, links that lead out, names that a terminal would act on. Nobody can set back the time of change.
     """
-    found: list[str] = []
+    notes: list[str] = []
     try:
-        _sweep(folder, since, found)
+        _sweep(folder, since, notes)
     except OSError as error:
-        found.append(f"{shown(folder.path)} could not be looked through: {error.strerror}")
-    return found
+        notes.append(f"{shown(folder.path)} could not be looked through: {error.strerror}")
+    return notes
 
 
-def _sweep(folder: Opened, since: int, found: list[str]) -> None:
+def _sweep(folder: Opened, since: int, notes: list[str]) -> None:
     top = _top(folder)
     try:
         shares_group = bool(os.fstat(top).st_mode & stat.S_ISGID)
@@ -267,8 +267,8 @@ def _sweep(folder: Opened, since: int, found: list[str]) -> None:
             text = _put_in_order(entry, since, shares_group=shares_group)
             if entry.info is not None and entry.info.st_ctime_ns >= since:
                 text = "; ".join(filter(None, (text, *_warnings(entry))))
-            if text and len(found) < _MAX_SAID:
-                found.append(f"{shown(posixpath.join(folder.path, entry.path))}: {text}")
+            if text and len(notes) < _MAX_SAID:
+                notes.append(f"{shown(posixpath.join(folder.path, entry.path))}: {text}")
     finally:
         os.close(top)
 

@@ -274,15 +274,15 @@ def _sockets() -> tuple[str, ...]:
 @functools.lru_cache(maxsize=8)
 def _named_sockets(values: tuple[str, ...]) -> tuple[str, ...]:
     """The files that the environment names for talking to agents: `/a/b`, `unix:///a/b`, `unix:path=/a/b,guid=…`."""
-    found: list[str] = []
+    paths: list[str] = []
     for value in values:
         for address in value.split(";"):
             at = address.find("/")
             path = unquote(address[at:].split(",")[0]) if at >= 0 else ""
             path = posixpath.normpath(path.replace("//", "/")) if path else ""
             if path.startswith("/") and path not in ITSELF:
-                found.extend((path, os.path.realpath(path)))
-    return tuple(dict.fromkeys(found))
+                paths.extend((path, os.path.realpath(path)))
+    return tuple(dict.fromkeys(paths))
 
 
 # What a tool does not see of its own folder where that is the root of a project: history, settings, keys and passwords. Only the top of the folder is
@@ -304,15 +304,15 @@ def hidden_in(folder: Opened, *, is_project: bool) -> tuple[Hidden, ...]:
     """What is masked at the top of a tool's folder, sorted. `is_project`: the caller knows that it is a project's root."""
     info = os.fstat(folder.fd)
     key = (info.st_dev, info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
-    found = _known.get(key)
-    if found is None:
-        found = _look(folder)
+    entry = _known.get(key)
+    if entry is None:
+        entry = _look(folder)
         # two changes within one tick of the file system's clock leave the same time
         if time.time_ns() - info.st_mtime_ns > _SETTLED_NS:
             if len(_known) >= _KEPT:
                 _known.clear()
-            _known[key] = found
-    marked, hidden = found
+            _known[key] = entry
+    marked, hidden = entry
     return hidden if is_project or marked else ()
 
 

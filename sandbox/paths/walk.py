@@ -183,12 +183,12 @@ def require_same(pid: int, places: Iterable[tuple[str, tuple[int, int]]]) -> Non
     """Compare each (path inside, (device, inode)) with what the process `pid` sees there. Raises `Unavailable`."""
     for place, wanted in places:
         try:
-            found = _identity(pid, place)
+            identity = _identity(pid, place)
         except OSError as error:
             raise Unavailable(
                 f"{place} could not be looked at in the sandbox: {error.strerror}", "see whether /proc is mounted"
             ) from error
-        if found != wanted:
+        if identity != wanted:
             raise Unavailable(
                 f"what was to be shown at {place} was replaced while the sandbox was set up",
                 "leave the folder alone while a tool starts",

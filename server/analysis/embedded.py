@@ -173,8 +173,8 @@ def _start(block: Block) -> int:
 
 def block_at(blocks: Sequence[Block], offset: int) -> Block | None:
     """The block that an offset lies in or touches; of two that meet there the later one."""
-    found = blocks_in(blocks, (offset, offset))
-    return found[-1] if found else None
+    enclosing = blocks_in(blocks, (offset, offset))
+    return enclosing[-1] if enclosing else None
 
 
 def calls_at(block: Block, offset: int) -> Iterator[Call]:

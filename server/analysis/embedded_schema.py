@@ -43,7 +43,7 @@ def value_schemas(snapshot: Snapshot, tool_id: str, path: Path) -> list[Schema]:
 
 
 def _below(root: object, schemas: list[Schema], token: str | int | None, loose: str = "") -> list[Schema]:
-    found: list[Schema] = []
+    inner_schemas: list[Schema] = []
     for schema in schemas:
         name: str | int | None = token
         if name is None:
@@ -54,7 +54,7 @@ def _below(root: object, schemas: list[Schema], token: str | int | None, loose: 
             if name is None and isinstance(schema.get("items"), dict):
                 # A list as tags write it (ruling 15): ``item`` stands for each of its items, any other tag for a member of one.
                 inside = schemas_at(schema["items"], None, (), root)
-                found += inside if loose == "item" else _below(root, inside, loose)
+                inner_schemas += inside if loose == "item" else _below(root, inside, loose)
                 continue
             if name is None:
                 continue
@@ -62,8 +62,8 @@ def _below(root: object, schemas: list[Schema], token: str | int | None, loose: 
             isinstance(schema.get("properties"), dict) and name in schema["properties"]
         ):
             continue
-        found += schemas_at(schema, None, (name,), root)
-    return found
+        inner_schemas += schemas_at(schema, None, (name,), root)
+    return inner_schemas
 
 
 def is_structured(schemas: list[Schema], text: str) -> bool:
@@ -95,8 +95,8 @@ def propose_embedded(snapshot: Snapshot, inside: Embedded, tool_id: str, path: P
     tree = inside.tree
 
     def schemas(inner: Path) -> list[Schema] | None:
-        found = [item for schema in above for item in schemas_at(schema, tree.root, inner, root)]
-        return _unique(found) if above else None
+        inner_schemas = [item for schema in above for item in schemas_at(schema, tree.root, inner, root)]
+        return _unique(inner_schemas) if above else None
 
     items: list[Proposal] = []
     for item in propose_json(JsonAsk(tree, schemas), inside.to_text(offset)):
@@ -124,10 +124,10 @@ def _unique(schemas: list[Schema]) -> list[Schema]:
 
 def explain_embedded(snapshot: Snapshot, offset: int) -> HoverText | None:
     """What the schema says about the key or value under an offset inside JSON text; None elsewhere."""
-    found = embedded_at(snapshot, offset)
-    if found is None:
+    embedded = embedded_at(snapshot, offset)
+    if embedded is None:
         return None
-    call, path, inside = found
+    call, path, inside = embedded
     place = inside.tree.pointer_at(inside.to_text(offset))
     if not place.path or place.slot == "gap":
         return None
@@ -319,10 +319,10 @@ def _mapped(fix: Fix, inside: Embedded) -> Fix | None:
     """A fix of the decoded text as one of the source; a person decides, since a call that could not run may run with it."""
     edits: list[Edit] = []
     for edit in fix.edits:
-        made = inside.edit((edit.start, edit.end), edit.new_text)
-        if made is None:
+        mapped_edit = inside.edit((edit.start, edit.end), edit.new_text)
+        if mapped_edit is None:
             return None
-        edits.append(made)
+        edits.append(mapped_edit)
     return Fix(fix.title, tuple(edits), "unsafe")
 
 

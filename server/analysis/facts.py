@@ -272,14 +272,14 @@ def _types(tree: JsonTree, root: JsonNode) -> Iterator[tuple[str, Span]]:
         # What a map runs for each item is named in its configuration.
         inner_type = config.get("type") if config is not None and config.kind == "object" else None
         is_map = named is not None and isinstance(named.value, str) and kind_of_node(named.value) == "map"
-        for one in (named, inner_type if is_map else None):
-            name = one.value if one is not None and one.kind == "string" else ""
-            if one is not None and isinstance(name, str) and name and not kind_of_node(name):
-                yield name, inner(tree.text, one.start, one.end)
+        for candidate in (named, inner_type if is_map else None):
+            name = candidate.value if candidate is not None and candidate.kind == "string" else ""
+            if candidate is not None and isinstance(name, str) and name and not kind_of_node(name):
+                yield name, inner(tree.text, candidate.start, candidate.end)
 
 
 def _first(node: JsonNode, names: tuple[str, ...]) -> JsonNode | None:
-    return next((found for name in names if (found := node.get(name)) is not None), None)
+    return next((member for name in names if (member := node.get(name)) is not None), None)
 
 
 def of_nodes(_path: str, text: str, *_: object) -> Facts:
@@ -354,5 +354,5 @@ def closing_of(text: str, call: Call) -> Span | None:
         return None
     name = text[at + 2 : end - 1]
     start = at + 2 + len(name) - len(name.lstrip())
-    found = (start, start + len(name.strip()))
-    return found if name.strip() and "<" not in name else None
+    span = (start, start + len(name.strip()))
+    return span if name.strip() and "<" not in name else None

@@ -186,10 +186,10 @@ class WorkspaceIndex:
         # Reading takes its time: nobody who feeds an edit waits for it.
         facts = [(file, file.facts) for file in files]
         with self._lock:
-            for file, found in facts:
+            for file, file_facts in facts:
                 if self._files.get(file.path) is file:
                     self._waiting.discard(file.path)
-                    if self._drop(file.path) != self._take(file.path, found):
+                    if self._drop(file.path) != self._take(file.path, file_facts):
                         self._exported = None
 
     def _take(self, path: str, facts: Facts) -> list[tuple[str, ...]]:
@@ -285,20 +285,20 @@ class WorkspaceIndex:
         """The id that a name means, or None. Of a call in ``protocol`` also by what exports call a tool, where the protocol has commands by ``toolId_methodName``."""
         self.settle()
         with self._lock:
-            found = self._exact(name)
+            path = self._exact(name)
             pin = split_pin(name)
-            if found is None and pin is not None:
-                found = self._exact(pin[0])
-            if found is None and extras_of(protocol).by_command:
+            if path is None and pin is not None:
+                path = self._exact(pin[0])
+            if path is None and extras_of(protocol).by_command:
                 for spelling in (name, pin[0] if pin is not None else ""):
                     ids = longest(self._methods.get(spelling, {}).values())
                     if len(ids) == 1:
                         return ids[0]
-            if found is None and protocol:
+            if path is None and protocol:
                 exports = self._exports()
                 exported = exports.get(name) or exports.get(pin[0] if pin is not None else "", ())
                 return exported[0] if len(exported) == 1 else None
-            return found
+            return path
 
     def _exports(self) -> dict[str, tuple[str, ...]]:
         if self._exported is None:

@@ -39,25 +39,25 @@ _CONTROL = re.compile(r"\r?\n|\t")
 
 def mend_broken_strings(text: str, diags: list[Diag]) -> list[Diag]:
     """The findings with those about the rest of a broken string left out; the list itself where there is no such string."""
-    found: dict[int, tuple[int, Diag]] = {}
+    by_start: dict[int, tuple[int, Diag]] = {}
     last = -1
     for diag in diags:
         if diag.code == "MF522" and diag.args.get("fault") == "unclosed-string" and diag.span[0] >= last:
             end = _end(text, diag.span)
             if end:
                 last = end
-                found[diag.span[0]] = (end, _mended(text, diag, end))
-    if not found:
+                by_start[diag.span[0]] = (end, _mended(text, diag, end))
+    if not by_start:
         return diags
-    starts = sorted(found)
+    starts = sorted(by_start)
     kept: list[Diag] = []
     for diag in diags:
         at = bisect_right(starts, diag.span[0]) - 1
         start = starts[at] if at >= 0 else -1
-        if start < 0 or diag.span[0] > found[start][0]:
+        if start < 0 or diag.span[0] > by_start[start][0]:
             kept.append(diag)
         elif diag.span[0] == start and diag.code == "MF522":
-            kept.append(found[start][1])
+            kept.append(by_start[start][1])
     return kept
 
 
@@ -100,18 +100,18 @@ def mend_lost_quotes(text: str, diags: list[Diag]) -> list[Diag]:
     """The findings with one for each lost quote, in the place of all that its line is told of behind it; the list itself where none is lost."""
     if sum(diag.code in _FAULTS for diag in diags) < 2:
         return diags
-    found: dict[int, Diag] = {}
+    by_start: dict[int, Diag] = {}
     ends: list[Span] = []
     for diag in diags:
-        if len(found) < _LOST_MAX and not any(start <= diag.span[0] < end for start, end in ends):
+        if len(by_start) < _LOST_MAX and not any(start <= diag.span[0] < end for start, end in ends):
             lost = _lost(text, diag)
             if lost is not None:
-                found[lost.span[0]] = lost
+                by_start[lost.span[0]] = lost
                 end = text.find("\n", lost.span[0])
                 ends.append((lost.span[0], len(text) if end < 0 else end))
-    if not found:
+    if not by_start:
         return diags
-    names = {str(diag.args.get("name", "")) for diag in found.values()}
+    names = {str(diag.args.get("name", "")) for diag in by_start.values()}
     kept = [
         diag
         for diag in diags
@@ -119,7 +119,7 @@ def mend_lost_quotes(text: str, diags: list[Diag]) -> list[Diag]:
         # A name that lacks its quote is there.
         and not (diag.code == "MF501" and str(diag.args.get("k", "")) in names)
     ]
-    return sorted([*kept, *found.values()], key=lambda diag: diag.span)
+    return sorted([*kept, *by_start.values()], key=lambda diag: diag.span)
 
 
 _FAULTS = frozenset(("MF520", "MF521", "MF522", "MF523"))
@@ -243,13 +243,13 @@ def _paths(snapshot: Snapshot) -> Findings:
     root = snapshot.manifest.tree.root
     if root is None or "securityContext" not in root.keys:
         return []
-    said = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
+    reported_spans = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
     folder = posixpath.dirname(snapshot.path)
     paths: Findings = []
     for name in ("allowRead", "allowWrite"):
         node = snapshot.manifest.tree.node_at(f"/securityContext/fileAccess/{name}")
         for item in node.items if node is not None else ():
-            if not isinstance(item.value, str) or item.span in said or item.value.startswith("fam://"):
+            if not isinstance(item.value, str) or item.span in reported_spans or item.value.startswith("fam://"):
                 continue
             reason = never_granted(item.value, folder, writable=name == "allowWrite")
             if reason:

@@ -403,5 +403,5 @@ class Snapshot:
     def required(self, tool_id: str) -> list[Json]:
         """The names of the parameters that a tool needs; empty for an unknown tool."""
         tool = self.tool(tool_id)
-        found = (tool.manifest.parameters or {}).get("required") if tool is not None else None
-        return found if is_list(found) else []
+        required = (tool.manifest.parameters or {}).get("required") if tool is not None else None
+        return required if is_list(required) else []

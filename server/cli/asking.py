@@ -46,19 +46,19 @@ def ask_for_grants(runtime: Runtime, called: Iterable[Tool | None], *, may_ask: 
     if any(tool.origin == "workflow" for tool in tools):
         tools = runtime.registry.tools
     stands = [_with_its_rights(tool, runtime) for tool in tools]
-    got = tuple(
+    grants = tuple(
         dict.fromkeys(
             gain
             for tool in stands
             for gain in runtime.gate.asked_of(tool, grant_of(tool, runtime.registry, runtime.settings, runtime.root))
         )
     )
-    if not got:
+    if not grants:
         return
-    write_note(told(runtime.loaded, got))
+    write_note(told(runtime.loaded, grants))
     write_question("Run with these? [y] yes  [n] no, run without them (default): ")
     answer = sys.stdin.readline().strip().lower()
-    runtime.gate.allowed = frozenset(got) if answer in ("y", "yes") else frozenset()
+    runtime.gate.allowed = frozenset(grants) if answer in ("y", "yes") else frozenset()
 
 
 def _with_its_rights(tool: Tool, runtime: Runtime) -> Tool:

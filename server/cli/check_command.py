@@ -98,8 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _workflows(runtime: Runtime) -> dict[str, str]:
     """The file of each workflow by its id, also of those that cannot be used."""
-    found = {tool.tool_id: tool.path for tool in runtime.registry.tools if tool.origin == "workflow"}
-    return found | {
+    paths = {tool.tool_id: tool.path for tool in runtime.registry.tools if tool.origin == "workflow"}
+    return paths | {
         error.tool_id: error.path for error in runtime.registry.errors if error.tool_id.startswith("workflow:")
     }
 

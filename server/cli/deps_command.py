@@ -155,13 +155,13 @@ def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_js
     if as_json:
         print_json({"tools": declared, "unreached": unreached})
         return code
-    for one in declared:
-        state = "installed" if one.ready else "not installed yet"
-        nothing = "cannot be used" if one.problem else "declares no packages"
-        write_line(f"{one.tool_id}: {one.form}, {state}" if one.form else f"{one.tool_id}: {nothing}")
-        if one.problem:
-            write_line(f"  error: {one.problem}" + (f"; fix: {one.remedy}" if one.remedy else ""))
-        for finding in one.findings:
+    for status in declared:
+        state = "installed" if status.ready else "not installed yet"
+        nothing = "cannot be used" if status.problem else "declares no packages"
+        write_line(f"{status.tool_id}: {status.form}, {state}" if status.form else f"{status.tool_id}: {nothing}")
+        if status.problem:
+            write_line(f"  error: {status.problem}" + (f"; fix: {status.remedy}" if status.remedy else ""))
+        for finding in status.findings:
             place = f"{finding.file}:{finding.line}" if finding.line else finding.file
             write_line(f"  warning: {place}: {finding.message}")
     for host in unreached:

@@ -106,11 +106,11 @@ def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, environment: s
             for error in runtime.registry.errors
         ]
         return _sorted([*cases, *broken])
-    found: dict[str, Case] = {}
+    by_key: dict[str, Case] = {}
     for path in paths:
-        for one in _of_path(path, runtime_of):
-            found.setdefault(f"{one.path}#{one.number}", one)
-    return _sorted(found.values())
+        for test_case in _of_path(path, runtime_of):
+            by_key.setdefault(f"{test_case.path}#{test_case.number}", test_case)
+    return _sorted(by_key.values())
 
 
 def _sorted(cases: Any) -> list[Case]:
@@ -146,17 +146,17 @@ def _of_path(path: Path, runtime_of: Callable[[Path], Runtime]) -> list[Case]:
         real = os.path.realpath(file.path)
         tool = next((tool for tool in runtime.registry.tools if os.path.realpath(tool.path) == real), None)
         # a manifest outside the tool folders, or one that another one of its id keeps out, is tested all the same
-        made = tool or read_tool(file, runtime.settings)
-        if isinstance(made, Tool):
-            cases += _cases(made, runtime)
+        candidate = tool or read_tool(file, runtime.settings)
+        if isinstance(candidate, Tool):
+            cases += _cases(candidate, runtime)
         else:
             cases.append(
                 Case(
-                    made.path,
-                    made.tool_id or _stem(made.path),
+                    candidate.path,
+                    candidate.tool_id or _stem(candidate.path),
                     "",
                     0,
-                    fault=f"not registered: {_placed(made.message, made.line, made.column)}",
+                    fault=f"not registered: {_placed(candidate.message, candidate.line, candidate.column)}",
                 )
             )
     return cases

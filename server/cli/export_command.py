@@ -47,11 +47,15 @@ def run(arguments: argparse.Namespace) -> int:
     tools, failed = chosen(runtime, arguments.tools)
     target = TARGETS.get(str(arguments.target), "openaiStrict")
     descriptions = _exported(runtime, tools, target)
-    for tool, one in zip(tools, descriptions, strict=True):
-        say_losses(tool.tool_id, one.losses)
+    for tool, description in zip(tools, descriptions, strict=True):
+        say_losses(tool.tool_id, description.losses)
     if arguments.out:
         failed |= not _write(
-            Path(arguments.out), target, tools, [one.definition for one in descriptions], force=arguments.force
+            Path(arguments.out),
+            target,
+            tools,
+            [description.definition for description in descriptions],
+            force=arguments.force,
         )
     elif arguments.json:
         print_json(
@@ -61,16 +65,16 @@ def run(arguments: argparse.Namespace) -> int:
                     {
                         "toolId": tool.tool_id,
                         "version": tool.manifest.version,
-                        "definition": one.definition,
-                        "losses": one.losses,
-                        "tokens": one.tokens,
+                        "definition": description.definition,
+                        "losses": description.losses,
+                        "tokens": description.tokens,
                     }
-                    for tool, one in zip(tools, descriptions, strict=True)
+                    for tool, description in zip(tools, descriptions, strict=True)
                 ],
             }
         )
     else:
-        print_json(_document(target, [one.definition for one in descriptions]))
+        print_json(_document(target, [description.definition for description in descriptions]))
     return 1 if failed else 0
 
 
@@ -81,13 +85,13 @@ def chosen(runtime: Runtime, names: list[str]) -> tuple[list[Tool], bool]:
     from tamis.server.runtime.tools.listing import in_inventory
 
     if names:
-        found = {name: runtime.registry.get(name) for name in names}
-        for name, tool in found.items():
+        by_name = {name: runtime.registry.get(name) for name in names}
+        for name, tool in by_name.items():
             if tool is None:
                 near = hint(best(name, runtime.registry.names()))
                 warn(f"no tool '{name}'{near} (`tamis list` shows the registered ones)")
-        kept = {(tool.tool_id, tool.manifest.version): tool for tool in found.values() if tool is not None}
-        return list(kept.values()), None in found.values()
+        kept = {(tool.tool_id, tool.manifest.version): tool for tool in by_name.values() if tool is not None}
+        return list(kept.values()), None in by_name.values()
     every = newest(runtime.registry.tools)
     shown = [tool for tool in every if tool.callable and in_inventory(tool, runtime.agent, runtime.registry)]
     if len(shown) < len(every):

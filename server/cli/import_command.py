@@ -72,11 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
         warn(str(error))
         return 2
     stem = "stdin" if arguments.file == "-" else Path(arguments.file).name.split(".")[0] or "tools"
-    made = _asked(arguments, root) if live else _imported(arguments, text, stem)
-    tools, refused = _sound(_in_namespace(made.tools, arguments.namespace))
-    notes = [*made.notes, *refused]
+    conversion = _asked(arguments, root) if live else _imported(arguments, text, stem)
+    tools, refused = _sound(_in_namespace(conversion.tools, arguments.namespace))
+    notes = [*conversion.notes, *refused]
     if arguments.file not in ("", "-") and arguments.out:
-        notes += _elsewhere(tools, made, Path(arguments.file).absolute().parent, Path(arguments.out).absolute())
+        notes += _elsewhere(tools, conversion, Path(arguments.file).absolute().parent, Path(arguments.out).absolute())
     shown = "<stdin>" if arguments.file == "-" else arguments.file or arguments.server
     if arguments.kind == "mcp" and tools and not live:
         notes += _unset_server(root, arguments.server or stem)
@@ -85,21 +85,23 @@ def run(arguments: argparse.Namespace) -> int:
     for tool in tools:
         for note in tool.notes:
             _say(shown, str(tool.manifest["toolId"]), note)
-    if made.why_not or not tools:
-        warn(f"{shown}: {made.why_not or 'none of its tools can be a manifest'}")
+    if conversion.why_not or not tools:
+        warn(f"{shown}: {conversion.why_not or 'none of its tools can be a manifest'}")
     files = _files(tools)
     written = True
     if arguments.out and tools:
         from tamis.server.cli.outputs import json_text, write_files
 
         texts = {name: json_text(tool.manifest) for name, tool in files.items()}
-        written = write_files(Path(arguments.out), texts | made.scripts, force=arguments.force)
+        written = write_files(Path(arguments.out), texts | conversion.scripts, force=arguments.force)
     if arguments.json:
-        print_json(_report(files, notes, made))
+        print_json(_report(files, notes, conversion))
     elif not arguments.out and tools:
         print_json(tools[0].manifest if len(tools) == 1 else [tool.manifest for tool in tools])
-        if made.scripts:
-            warn(f"the script {', '.join(made.scripts)} that they run is written with --out (or shown with --json)")
+        if conversion.scripts:
+            warn(
+                f"the script {', '.join(conversion.scripts)} that they run is written with --out (or shown with --json)"
+            )
     return 0 if tools and written and not refused else 1
 
 
@@ -237,7 +239,7 @@ def _sound(tools: list[ImportedTool]) -> tuple[list[ImportedTool], list[Note]]:
     return kept, refused
 
 
-def _elsewhere(tools: list[ImportedTool], made: Imported, source: Path, out: Path) -> list[Note]:
+def _elsewhere(tools: list[ImportedTool], conversion: Imported, source: Path, out: Path) -> list[Note]:
     """Says where a script stands that a manifest in another folder would need beside it."""
     from tamis.protocols.manifest.imported import Note
 
@@ -247,7 +249,7 @@ def _elsewhere(tools: list[ImportedTool], made: Imported, source: Path, out: Pat
     for tool in tools:
         handler = tool.manifest.get("handler")
         path = handler.get("scriptPath") if isinstance(handler, dict) else None
-        if isinstance(path, str) and path not in made.scripts and (source / path).is_file():
+        if isinstance(path, str) and path not in conversion.scripts and (source / path).is_file():
             text = f"the script '{path}' stands in {source}: put it and what it needs beside the manifest, or --out {source}"
             notes[path] = Note("", text, "script-elsewhere")
     return list(notes.values())
@@ -285,15 +287,15 @@ def _files(tools: list[ImportedTool]) -> dict[str, ImportedTool]:
     return files
 
 
-def _report(files: dict[str, ImportedTool], notes: list[Note], made: Imported) -> dict[str, Any]:
+def _report(files: dict[str, ImportedTool], notes: list[Note], conversion: Imported) -> dict[str, Any]:
     return {
         "tools": [
             {"file": name, "toolId": tool.manifest["toolId"], "manifest": tool.manifest, "losses": _losses(tool.notes)}
             for name, tool in files.items()
         ],
         "losses": _losses(notes),
-        "scripts": made.scripts,
-        **({"whyNot": made.why_not} if made.why_not else {}),
+        "scripts": conversion.scripts,
+        **({"whyNot": conversion.why_not} if conversion.why_not else {}),
     }
 
 

@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def used(arguments: argparse.Namespace) -> list[str]:
     """The options of logs that were given."""
-    given = {"--field": arguments.field, "--jobs": arguments.jobs, "--max-record": arguments.max_record}
-    return [name for name, value in given.items() if value is not None]
+    options = {"--field": arguments.field, "--jobs": arguments.jobs, "--max-record": arguments.max_record}
+    return [name for name, value in options.items() if value is not None]
 
 
 def texts_of(field: str | None, label: str = "") -> Texts:

@@ -81,7 +81,7 @@ def _bound(host: str, port: int) -> socket.socket:
 def _token(arguments: argparse.Namespace, *, is_local: bool) -> tuple[str, bool]:
     """The token, and whether it was made here; empty where none is asked for. Raises ``UsageError``."""
     # no child of this process needs it
-    given = os.environ.pop(TOKEN_VARIABLE, None)
+    token = os.environ.pop(TOKEN_VARIABLE, None)
     if arguments.no_token:
         if not is_local:
             raise UsageError("--no-token: only a server that no other machine can reach goes without a token")
@@ -91,8 +91,8 @@ def _token(arguments: argparse.Namespace, *, is_local: bool) -> tuple[str, bool]
         return "", False
     if arguments.token_file is not None:
         return _checked(_read(arguments.token_file), "--token-file"), False
-    if given is not None:
-        return _checked(given, TOKEN_VARIABLE), False
+    if token is not None:
+        return _checked(token, TOKEN_VARIABLE), False
     return secrets.token_urlsafe(32), True
 
 

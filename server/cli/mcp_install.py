@@ -89,8 +89,8 @@ HOSTS = {
 
 def entry(host: HostProgram, command: list[str]) -> dict[str, Any]:
     """A server as the host writes it."""
-    made: dict[str, Any] = {"type": "stdio"} if host.typed else {}
-    return made | {"command": command[0], "args": command[1:]}
+    fields: dict[str, Any] = {"type": "stdio"} if host.typed else {}
+    return fields | {"command": command[0], "args": command[1:]}
 
 
 def changed(host: HostProgram, text: str, name: str, server: Mapping[str, Any] | None) -> str:
@@ -106,16 +106,16 @@ def changed(host: HostProgram, text: str, name: str, server: Mapping[str, Any] |
     wanted: dict[str, Any] = {**before, host.table: {**servers, name: server}}
     if server is None:
         wanted[host.table] = {key: value for key, value in servers.items() if key != name}
-    made = (_with_toml if host.toml else _with_json)(text, host.table, name, server)
+    new_text = (_with_toml if host.toml else _with_json)(text, host.table, name, server)
     try:
-        after = read(made)
+        after = read(new_text)
     except HostError:
         after = {}
     if after != wanted and not (server is None and {host.table: {}, **after} == wanted):
         raise HostError(
             "it is written in a way that cannot be changed safely; change it by hand (--print shows the entry)"
         )
-    return made
+    return new_text
 
 
 # JSON
@@ -193,13 +193,13 @@ def _with_toml(text: str, table: str, name: str, server: Mapping[str, Any] | Non
             inside = line.startswith(own)
         if not inside:
             kept.append(line)
-    made = "".join(kept)
+    body = "".join(kept)
     if server is None:
-        return made
+        return body
     # a JSON text is a basic string of TOML, but for the letters that JSON leaves as they are
     written = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in server.items())
-    gap = "" if not made.strip() else "\n" if made.endswith("\n") else "\n\n"
-    return f"{made}{gap}[{table}.{name}]\n{written}"
+    gap = "" if not body.strip() else "\n" if body.endswith("\n") else "\n\n"
+    return f"{body}{gap}[{table}.{name}]\n{written}"
 
 
 HANDSHAKE_SECONDS = 30.0

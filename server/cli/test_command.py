@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         root = root_of(arguments.root)
         paths = [Path(os.path.abspath(path)) for path in arguments.paths]
-        for path, given in zip(paths, arguments.paths, strict=True):
+        for path, argument in zip(paths, arguments.paths, strict=True):
             if not path.exists():
-                raise UsageError(f"'{given}' does not exist")
+                raise UsageError(f"'{argument}' does not exist")
         if arguments.junit and not Path(arguments.junit).absolute().parent.is_dir():
             raise UsageError(f"--junit: there is no folder for '{arguments.junit}'")
         ask_for_trust(root)
@@ -135,7 +135,9 @@ def _show(verdict: Verdict, paint: Paint) -> None:
 def _summary(verdicts: list[Verdict], paint: Paint) -> None:
     outcomes = [verdict.outcome for verdict in verdicts]
     tools = len({(verdict.case.tool_id, verdict.case.version) for verdict in verdicts})
-    parts = [f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped") if outcomes.count(one)]
+    parts = [
+        f"{outcomes.count(outcome)} {outcome}" for outcome in ("passed", "failed", "skipped") if outcomes.count(outcome)
+    ]
     what = "call" if any(verdict.case.text is not None for verdict in verdicts) else "example"
     text = f"{len(outcomes)} {what}{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
     colour = "31" if "failed" in outcomes else "33" if "skipped" in outcomes else "32"

@@ -81,7 +81,7 @@ class TextBlock(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """What people call it."""
-        own = (one.name for one in self.text.variables.named if one.block == self.target.block)
+        own = (variable.name for variable in self.text.variables.named if variable.block == self.target.block)
         return next(own, f"line {self.line}")
 
     @property
@@ -116,8 +116,8 @@ class TextBlock(msgspec.Struct, frozen=True):
 
     def keep(self, results: Sequence[ExecutionResult]) -> None:
         """From now on the block's name leads to what it gave; without results to nothing."""
-        own = next((one.name for one in self.text.variables.named if one.block == self.target.block), "")
-        first = next((one.block for one in self.text.variables.named if one.name == own), -1)
+        own = next((variable.name for variable in self.text.variables.named if variable.block == self.target.block), "")
+        first = next((variable.block for variable in self.text.variables.named if variable.name == own), -1)
         if results and own and first == self.target.block:
             self.text.results[own] = result_of(results[-1].status, results[-1].output)
 

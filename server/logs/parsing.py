@@ -31,30 +31,30 @@ class Parse:
         """The results of its records, in order; a blank line is no record."""
         out: list[bytes] = []
         problems: list[Problem] = []
-        for found in each(block, self._texts):
-            if isinstance(found, Problem):
-                problems.append(found)
-                out.append(_told(found))
+        for record in each(block, self._texts):
+            if isinstance(record, Problem):
+                problems.append(record)
+                out.append(_told(record))
                 continue
-            if found.problem is not None:
-                problems.append(found.problem)
-            out.append(self._reader.json(found.text))
+            if record.problem is not None:
+                problems.append(record.problem)
+            out.append(self._reader.json(record.text))
         out.append(b"")
         return Parsed(b"\n".join(out), len(out) - 1, tuple(problems))
 
 
 def each(block: Block, texts: Texts) -> list[Found | Problem]:
     """What every record of a block holds, or why it holds nothing."""
-    found: list[Found | Problem] = []
+    records: list[Found | Problem] = []
     for number, line in enumerate(block.data.split(b"\n"), block.line):
         record = line.strip()
         if not record:
             continue
         try:
-            found.append(texts.of(record, number))
+            records.append(texts.of(record, number))
         except RecordError as error:
-            found.append(Problem(number, error.code, error.message))
-    return found
+            records.append(Problem(number, error.code, error.message))
+    return records
 
 
 def lost_results(block: Block) -> Parsed:
@@ -91,8 +91,8 @@ class Count:
         """The counts of its records."""
         counts = Counts()
         problems: list[Problem] = []
-        found = each(block, self._texts)
-        for record in found:
+        records = each(block, self._texts)
+        for record in records:
             if isinstance(record, Problem):
                 problems.append(record)
                 counts.broken += 1
@@ -100,7 +100,7 @@ class Count:
             if record.problem is not None:
                 problems.append(record.problem)
             counts.add(self._reader.document(record.text), record.label, self._known)
-        return Counted(counts, len(found), tuple(problems))
+        return Counted(counts, len(records), tuple(problems))
 
 
 def lost_counts(block: Block) -> Counted:

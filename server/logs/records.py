@@ -224,15 +224,15 @@ class Texts:
             return _text_of(value, ()), ""
         members = _opened(value)
         for path in self.paths:
-            found = _walk(members, path)
-            if found is not _MISSING:
+            member = _walk(members, path)
+            if member is not _MISSING:
                 break
         else:
             raise RecordError("noField", f"the record has no field {' or '.join(map(_named, self.paths))}")
         label = _walk(members, self.label) if self.label else _MISSING
         if label is not _MISSING:
             label = _value(label)
-        return _text_of(found, path), label if isinstance(label, str) else ""
+        return _text_of(member, path), label if isinstance(label, str) else ""
 
     def _tolerant(self, record: bytes, line: int) -> Found:
         """What a stricter look refuses: bytes that are no UTF-8, lone surrogates, ``NaN``."""

@@ -80,13 +80,13 @@ class ClientSettings(msgspec.Struct, frozen=True):
     @property
     def timeout_ms(self) -> int | None:
         """``execution.timeoutMs``: lowers how long a run may take."""
-        found = self.get("execution.timeoutMs")
-        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+        timeout = self.get("execution.timeoutMs")
+        return timeout if isinstance(timeout, int) and not isinstance(timeout, bool) and timeout > 0 else None
 
     def confirmation(self, policy: Confirmation) -> Confirmation:
         """The stricter of ``policy.requireConfirmation`` and the editor's ``execution.requireConfirmation``."""
-        found = self.get("execution.requireConfirmation")
-        own = _STRICTNESS.index(found) if found in _STRICTNESS else 0
+        strictness = self.get("execution.requireConfirmation")
+        own = _STRICTNESS.index(strictness) if strictness in _STRICTNESS else 0
         return _STRICTNESS[max(own, _STRICTNESS.index(policy))]
 
 
@@ -101,8 +101,8 @@ def setting(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    found = cast("list[Any]", value) if isinstance(value, list) else []
-    return tuple(item for item in found[:MAX_PATTERNS] if isinstance(item, str) and item)
+    patterns = cast("list[Any]", value) if isinstance(value, list) else []
+    return tuple(item for item in patterns[:MAX_PATTERNS] if isinstance(item, str) and item)
 
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:

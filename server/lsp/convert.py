@@ -24,12 +24,12 @@ def to_range(document: Document, span: tuple[int, int]) -> dict[str, Any]:
     return _range(document.lines, span, document.encoding)
 
 
-def to_span(document: Document, found: types.Range) -> tuple[int, int]:
+def to_span(document: Document, place: types.Range) -> tuple[int, int]:
     """A range as a span."""
     offset = document.lines.offset
     return (
-        offset(found.start.line, found.start.character, document.encoding),
-        offset(found.end.line, found.end.character, document.encoding),
+        offset(place.start.line, place.start.character, document.encoding),
+        offset(place.end.line, place.end.character, document.encoding),
     )
 
 
@@ -95,12 +95,12 @@ def _range(lines: LineIndex, span: tuple[int, int], encoding: PositionEncoding) 
 
 def to_diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
     """A diagnostic as it was published, for the quick fix that belongs to it."""
-    made: dict[str, Any] = {"range": msgspec.to_builtins(diagnostic.range), "message": diagnostic.message}
+    members: dict[str, Any] = {"range": msgspec.to_builtins(diagnostic.range), "message": diagnostic.message}
     for name in ("severity", "code", "source"):
         value = getattr(diagnostic, name)
         if value is not msgspec.UNSET and value is not None:
-            made[name] = value
-    return made
+            members[name] = value
+    return members
 
 
 def to_quick_fix(

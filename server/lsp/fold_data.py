@@ -27,7 +27,7 @@ def fold_ranges(document: Document, folds: Sequence[Fold], wish: Wish) -> list[d
     if wish.limit is not None:
         # Most of a long file is never asked for: its places need not be looked up.
         folds = [fold for _, fold in _limited([(fold.depth, fold) for fold in folds], 4 * wish.limit)]
-    made: list[tuple[int, dict[str, Any]]] = []
+    entries: list[tuple[int, dict[str, Any]]] = []
     begun: set[int] = set()
     for fold in folds:
         entry: dict[str, Any]
@@ -40,8 +40,8 @@ def fold_ranges(document: Document, folds: Sequence[Fold], wish: Wish) -> list[d
             begun.add(first)
             entry = {"startLine": first, "endLine": last}
         else:
-            found = document.range(fold.span)
-            start, end = found.start, found.end
+            area = document.range(fold.span)
+            start, end = area.start, area.end
             if end.line <= start.line:
                 continue
             entry = {
@@ -54,16 +54,16 @@ def fold_ranges(document: Document, folds: Sequence[Fold], wish: Wish) -> list[d
             entry["kind"] = fold.kind
         if wish.texts and fold.text:
             entry["collapsedText"] = fold.text
-        made.append((fold.depth, entry))
-    return [entry for _, entry in _limited(made, wish.limit)]
+        entries.append((fold.depth, entry))
+    return [entry for _, entry in _limited(entries, wish.limit)]
 
 
-def _limited(made: list[tuple[int, T]], limit: int | None) -> list[tuple[int, T]]:
+def _limited(entries: list[tuple[int, T]], limit: int | None) -> list[tuple[int, T]]:
     """As many as there may be: whole depths from the outermost on, and of the next one the first."""
-    if limit is None or len(made) <= limit:
-        return made
+    if limit is None or len(entries) <= limit:
+        return entries
     room = limit
-    counts = Counter(depth for depth, _ in made)
+    counts = Counter(depth for depth, _ in entries)
     whole: set[int] = set()
     part = -1
     for depth in sorted(counts):
@@ -73,7 +73,7 @@ def _limited(made: list[tuple[int, T]], limit: int | None) -> list[tuple[int, T]
         room -= counts[depth]
         whole.add(depth)
     kept: list[tuple[int, T]] = []
-    for item in made:
+    for item in entries:
         if item[0] in whole:
             kept.append(item)
         elif item[0] == part and room > 0:

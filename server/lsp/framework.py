@@ -281,8 +281,8 @@ def _exactly(value: Any, kind: type[Any]) -> Any:
         return kind(value)
     if type(value) is kind or (kind is float and type(value) is int):
         return value
-    given = _KINDS.get(cast("type[Any]", type(value)), "another value")
-    raise _WrongKindError(f"{given} where {_KINDS[kind]} is wanted")
+    actual = _KINDS.get(cast("type[Any]", type(value)), "another value")
+    raise _WrongKindError(f"{actual} where {_KINDS[kind]} is wanted")
 
 
 def describe(error: BaseException) -> str:

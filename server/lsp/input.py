@@ -85,19 +85,19 @@ class Input:
         try:
             while True:
                 with contextlib.suppress(queue.Empty):
-                    found = self._queue.get_nowait()
-                    if found[0] is _handed_over:
+                    entry = self._queue.get_nowait()
+                    if entry[0] is _handed_over:
                         continue
-                    return self._taken(found)
+                    return self._taken(entry)
                 if not self._ended and self._reading.acquire(blocking=False):
                     try:
                         return self._read_until(until)
                     finally:
                         self._reading.release()
                 # the second thread waits for the client, and hands over what it reads
-                found = self._queue.get(timeout=max(0.0, until - time.monotonic()))
-                if found[0] is not _handed_over:
-                    return self._taken(found)
+                entry = self._queue.get(timeout=max(0.0, until - time.monotonic()))
+                if entry[0] is not _handed_over:
+                    return self._taken(entry)
         finally:
             self._idle = False
             self._turn += 1
@@ -116,8 +116,8 @@ class Input:
             for end in (self._wake_out, self._wake_in):
                 os.close(end)
 
-    def _taken(self, found: tuple[Work, int]) -> Work:
-        work, size = found
+    def _taken(self, entry: tuple[Work, int]) -> Work:
+        work, size = entry
         if size:
             with self._room:
                 self._size -= size
@@ -131,14 +131,14 @@ class Input:
             try:
                 # what was posted before ``_polling`` could be seen wakes nobody
                 if self._queue.empty():
-                    found = self._either.poll(max(0.0, until - time.monotonic()) * 1000)
+                    events = self._either.poll(max(0.0, until - time.monotonic()) * 1000)
                 else:
-                    found = [(self._wake_out, select.POLLIN)]
+                    events = [(self._wake_out, select.POLLIN)]
             finally:
                 self._polling = False
-            if not found:
+            if not events:
                 raise queue.Empty
-            for descriptor, _ in reversed(found):
+            for descriptor, _ in reversed(events):
                 if descriptor == self._descriptor:
                     bodies = self._read()
                     if bodies is None or bodies:
@@ -213,7 +213,7 @@ class Input:
 
 
 def _poll(*descriptors: int) -> select.poll:
-    made = select.poll()
+    poller = select.poll()
     for descriptor in descriptors:
-        made.register(descriptor, select.POLLIN)
-    return made
+        poller.register(descriptor, select.POLLIN)
+    return poller

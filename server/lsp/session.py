@@ -322,10 +322,10 @@ class Session:
 
     def state(self, kind: Callable[[Session], T]) -> T:
         """What a verb keeps in this session, made when it is first asked for. Each kind is for the verbs of one lane."""
-        found = self._states.get(kind)
-        if found is None:
-            found = self._states[kind] = kind(self)
-        return found
+        state = self._states.get(kind)
+        if state is None:
+            state = self._states[kind] = kind(self)
+        return state
 
     @property
     def framework(self) -> Lane:

@@ -78,10 +78,10 @@ def _choice(text: str, title: str, labels: Mapping[str, str], version: str) -> d
         choice["oneOf"] = [{"const": name, "title": label} for name, label in labels.items()]
     else:
         choice |= {"enum": list(labels), "enumNames": list(labels.values())}
-    made: dict[str, Any] = {"mode": "form"} if version >= TITLED_SINCE else {}
-    made["message"] = text
-    made["requestedSchema"] = {"type": "object", "properties": {FIELD: choice}, "required": [FIELD]}
-    return made
+    params: dict[str, Any] = {"mode": "form"} if version >= TITLED_SINCE else {}
+    params["message"] = text
+    params["requestedSchema"] = {"type": "object", "properties": {FIELD: choice}, "required": [FIELD]}
+    return params
 
 
 def option_of(answer: Mapping[str, Any], choices: Mapping[str, ApprovalOption] = CHOICES) -> str | None:

@@ -45,9 +45,11 @@ def call_result(result: ExecutionResult, peer: Peer, *, has_schema: bool, kept: 
     rest = _taken(output, parts, peer, 0)
     if not parts and result.parts is not UNSET:
         # of a tool that gave structured content too: its parts stand beside the output, not in it
-        parts = [part for given in result.parts[:MAX_PARTS] if (part := _server_part(given, peer)) is not None]
-    said = [] if parts and rest is None else [_text(rest if isinstance(rest, str) else _json(rest))]
-    content = {"content": [*said, *parts], "isError": False, "_meta": meta}
+        parts = [
+            part for server_part in result.parts[:MAX_PARTS] if (part := _server_part(server_part, peer)) is not None
+        ]
+    text_parts = [] if parts and rest is None else [_text(rest if isinstance(rest, str) else _json(rest))]
+    content = {"content": [*text_parts, *parts], "isError": False, "_meta": meta}
     structured = output if has_schema else rest
     # before the stateless revision only objects were structured content
     if isinstance(structured, dict) or (peer.modern and structured is not None and not isinstance(structured, str)):
@@ -131,13 +133,13 @@ def _embedded(held: dict[str, Any]) -> dict[str, Any] | None:
     uri, text, blob = held.get("uri"), held.get("text"), held.get("blob")
     if not isinstance(uri, str) or not uri:
         return None
-    made: dict[str, Any] = {"uri": uri}
+    members: dict[str, Any] = {"uri": uri}
     if isinstance(held.get("mimeType"), str):
-        made["mimeType"] = held["mimeType"]
+        members["mimeType"] = held["mimeType"]
     if isinstance(text, str):
-        return {"type": "resource", "resource": {**made, "text": text}}
+        return {"type": "resource", "resource": {**members, "text": text}}
     if isinstance(blob, str) and is_base64(blob):
-        return {"type": "resource", "resource": {**made, "blob": blob}}
+        return {"type": "resource", "resource": {**members, "blob": blob}}
     return None
 
 

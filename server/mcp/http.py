@@ -103,9 +103,9 @@ class HttpServer:
                 answer = _plain(refused.status, RpcError(INVALID_REQUEST, refused.text), refused.headers)
             await answer(scope, receive, send)
 
-        made = Starlette(routes=[Route(PATH, _Endpoint(mcp))])
-        made.router.redirect_slashes = False
-        return made
+        application = Starlette(routes=[Route(PATH, _Endpoint(mcp))])
+        application.router.redirect_slashes = False
+        return application
 
     async def _answer(self, request: Request) -> ASGIApp:
         headers = _headers(request)
@@ -140,11 +140,11 @@ class HttpServer:
                 message: Any = decode(body)[0]
             except RpcError as error:
                 return self._counted(_plain(400, error))
-            one = as_object(message)
-            if is_modern(headers, one):
-                return self._counted(self._modern(headers, one, message))
+            members = as_object(message)
+            if is_modern(headers, members):
+                return self._counted(self._modern(headers, members, message))
             check_version(headers)
-            return self._counted(self._earlier(headers, one, message))
+            return self._counted(self._earlier(headers, members, message))
         finally:
             self._posts -= 1
 
@@ -158,20 +158,20 @@ class HttpServer:
 
         return count
 
-    def _modern(self, headers: Mapping[str, str], one: dict[str, Any], message: object) -> ASGIApp:
+    def _modern(self, headers: Mapping[str, str], members: dict[str, Any], message: object) -> ASGIApp:
         """A message of the stateless revision: a connection for it alone."""
         if len(self._passing) >= MAX_POSTS:
             raise Refused(503, f"at most {MAX_POSTS} requests are answered at once; try again", {"Retry-After": "1"})
-        if not one:
+        if not members:
             return _plain(400, RpcError(INVALID_REQUEST, "a POST holds one request, which is an object"))
         server = McpServer(self._shared, self._kept, self._stateless, HttpSession)
         session = cast("HttpSession", server.session)
         del session.methods["initialize"]
         try:
-            check_headers(headers, one, self._schema(server, one))
+            check_headers(headers, members, self._schema(server, members))
         except RpcError as error:
             server.gone()
-            error.identity = one["id"] if isinstance(one.get("id"), str | int) else None
+            error.identity = members["id"] if isinstance(members.get("id"), str | int) else None
             return _plain(400, error)
         stream = Stream()
         self._passing.add(session)
@@ -187,21 +187,21 @@ class HttpServer:
 
         return _answered(stream, gone, done, status=_status_of)
 
-    def _schema(self, server: McpServer, one: dict[str, Any]) -> dict[str, Any] | None:
-        if one.get("method") != "tools/call":
+    def _schema(self, server: McpServer, members: dict[str, Any]) -> dict[str, Any] | None:
+        if members.get("method") != "tools/call":
             return None
         try:
-            _, tool = server.tools.find(as_object(one.get("params")).get("name"))
+            _, tool = server.tools.find(as_object(members.get("params")).get("name"))
         except RpcError:
             return None
         return as_object(tool.manifest.raw.get("parameters"))
 
-    def _earlier(self, headers: Mapping[str, str], one: dict[str, Any], message: object) -> ASGIApp:
+    def _earlier(self, headers: Mapping[str, str], members: dict[str, Any], message: object) -> ASGIApp:
         """A message of a session, or the one that begins it."""
         added: dict[str, str] = {}
         if "mcp-session-id" in headers:
             client = self._client(headers)
-        elif one.get("method") == "initialize" and "id" in one:
+        elif members.get("method") == "initialize" and "id" in members:
             client = self._new_client(added)
         else:
             text = "send initialize first, or name the revision 2026-07-28 in the request and its headers"
@@ -250,10 +250,10 @@ class HttpServer:
         last = headers.get("last-event-id")
         if last is not None:
             name, _, number = last.rpartition("-")
-            found = client.session.streams.get(name)
-            if found is None or not number.isdecimal() or len(number) > 12:
+            existing = client.session.streams.get(name)
+            if existing is None or not number.isdecimal() or len(number) > 12:
                 raise Refused(400, "that event is of no stream that can be resumed")
-            stream, after = found, int(number)
+            stream, after = existing, int(number)
         primed = client.server.version >= PRIMED_SINCE
 
         def done() -> None:

@@ -72,8 +72,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return address.is_loopback or not self.is_local
 
     def _has_token(self, value: str) -> bool:
-        scheme, _, given = value.partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token)
+        scheme, _, token = value.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.token)
 
 
 def is_same_origin(origin: str, host: str) -> bool:
@@ -141,15 +141,15 @@ def check_headers(headers: Mapping[str, str], message: Mapping[str, Any], schema
 
 def mirrored(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
     """The parameters that clients repeat in headers (``x-mcp-header``), each with its path."""
-    found: list[tuple[str, tuple[str, ...]]] = []
+    headers: list[tuple[str, tuple[str, ...]]] = []
     for key, part in as_object(schema.get("properties")).items():
         held = as_object(part)
         name = held.get("x-mcp-header")
         if isinstance(name, str) and name:
-            found.append((name, (*path, key)))
+            headers.append((name, (*path, key)))
         if len(path) < 32 and "properties" in held:
-            found += mirrored(held, (*path, key))
-    return found
+            headers += mirrored(held, (*path, key))
+    return headers
 
 
 def _same(name: str, headers: Mapping[str, str], wanted: str | int | bool, *, encoded: bool = False) -> None:

@@ -109,11 +109,11 @@ def completed(peer: Peer, content: dict[str, Any], *, ttl_ms: int | None = None)
     """A result in the peer's era; ``ttl_ms`` says for how long it may be kept."""
     if not peer.modern:
         return content
-    made = {"resultType": "complete", **content}
-    made["_meta"] = {**as_object(content.get("_meta")), f"{NAMESPACE}serverInfo": SERVER}
+    members = {"resultType": "complete", **content}
+    members["_meta"] = {**as_object(content.get("_meta")), f"{NAMESPACE}serverInfo": SERVER}
     if ttl_ms is not None:
-        made |= {"ttlMs": ttl_ms, "cacheScope": "private"}
-    return made
+        members |= {"ttlMs": ttl_ms, "cacheScope": "private"}
+    return members
 
 
 def as_object(value: object) -> dict[str, Any]:

@@ -74,10 +74,10 @@ class McpSession(Session):
 
     def _cancelled(self, params: object) -> None:
         identity = cast("dict[str, Any]", params).get("requestId") if isinstance(params, dict) else None
-        found = self.pending.get(identity) if isinstance(identity, str | int | float) else None
-        if found is None:
+        entry = self.pending.get(identity) if isinstance(identity, str | int | float) else None
+        if entry is None:
             return
-        self.take_back(found[0])
+        self.take_back(entry[0])
 
     def take_back(self, request: Request) -> None:
         """Cancels a request that its client does not wait for any more."""
@@ -215,15 +215,15 @@ class McpServer:
             "ping": lambda _request, _peer, _params: {},
             "logging/setLevel": self._set_level,
         }
-        made = {name: self._method(name, answer, None) for name, answer in either.items()}
-        made |= {name: self._method(name, answer, True) for name, answer in modern.items()}
-        return made | {name: self._method(name, answer, False) for name, answer in earlier.items()}
+        methods = {name: self._method(name, answer, None) for name, answer in either.items()}
+        methods |= {name: self._method(name, answer, True) for name, answer in modern.items()}
+        return methods | {name: self._method(name, answer, False) for name, answer in earlier.items()}
 
     def _method(self, name: str, answer: Answering, modern: bool | None) -> Method:
         """``modern``: the era that has the method; None: both."""
 
-        def call(request: Request, given: Any) -> Any:
-            params = _params(given)
+        def call(request: Request, raw_params: Any) -> Any:
+            params = _params(raw_params)
             if name == "ping" and self._shaken is None and "_meta" not in params:
                 return {}  # the only thing that may be asked before the handshake
             peer = peer_of(params, self._shaken)
@@ -256,10 +256,10 @@ class McpServer:
 
     # Beginning
 
-    def _initialize(self, _request: Request, given: Any) -> dict[str, Any]:
+    def _initialize(self, _request: Request, raw_params: Any) -> dict[str, Any]:
         if self._shaken is not None:
             raise RpcError(INVALID_REQUEST, "already initialized")
-        peer = self._shaken = shaken(_params(given))
+        peer = self._shaken = shaken(_params(raw_params))
         self.session.takes_batches = peer.version in BATCHES
         return {
             "protocolVersion": peer.version,
@@ -345,9 +345,9 @@ def new_session_id() -> str:
     return f"mcp-{os.urandom(16).hex()}"
 
 
-def _params(given: Any) -> dict[str, Any]:
-    if given is None:
+def _params(raw_params: Any) -> dict[str, Any]:
+    if raw_params is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(raw_params, dict):
         raise RpcError(INVALID_PARAMS, "wrong params: params are an object")
-    return cast("dict[str, Any]", given)
+    return cast("dict[str, Any]", raw_params)

@@ -72,11 +72,11 @@ class Shown:
         known = PROMPTS.get(name) if isinstance(name, str) else None
         if known is None:
             raise RpcError(INVALID_PARAMS, f"Unknown prompt: {str(name)[:200]}")
-        given = as_object(params.get("arguments"))
-        style = given.get("style", "full")
+        arguments = as_object(params.get("arguments"))
+        style = arguments.get("style", "full")
         if style not in STYLES:
             raise RpcError(INVALID_PARAMS, f"wrong params: style is {' or '.join(STYLES)} - at `$.arguments.style`")
-        wanted = given.get("tools", "")
+        wanted = arguments.get("tools", "")
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "wrong params: names between commas - at `$.arguments.tools`")
         names = [item.strip() for item in wanted.split(",") if item.strip()]
@@ -118,16 +118,16 @@ class Shown:
             }
             for name, tool in page
         ]
-        made: dict[str, Any] = {"resources": listed}
+        listing: dict[str, Any] = {"resources": listed}
         if more:
-            made["nextCursor"] = more
+            listing["nextCursor"] = more
         else:
             words = "The result of this call, with its logs and rights."
             listed += [
                 {"uri": f"{RESULT}{call_id}", "name": call_id, "description": words, "mimeType": "application/json"}
                 for call_id in self._listed()
             ]
-        return completed(peer, made, ttl_ms=0)
+        return completed(peer, listing, ttl_ms=0)
 
     def templates(self, peer: Peer, _params: Mapping[str, Any]) -> dict[str, Any]:
         """``resources/templates/list``."""
@@ -175,12 +175,12 @@ class Shown:
         if ref.get("type") == "ref/prompt":
             if ref.get("name") not in PROMPTS:
                 raise RpcError(INVALID_PARAMS, f"Unknown prompt: {str(ref.get('name'))[:200]}")
-            found = self._of_prompt(name, value)
+            completions = self._of_prompt(name, value)
         elif ref.get("type") == "ref/resource" and isinstance(ref.get("uri"), str):
-            found = self._of_resource(ref["uri"], name, value)
+            completions = self._of_resource(ref["uri"], name, value)
         else:
             raise RpcError(INVALID_PARAMS, "wrong params: a reference is a prompt or a resource - at `$.ref`")
-        told = {"values": found[:MAX_VALUES], "total": len(found), "hasMore": len(found) > MAX_VALUES}
+        told = {"values": completions[:MAX_VALUES], "total": len(completions), "hasMore": len(completions) > MAX_VALUES}
         return completed(peer, {"completion": told})
 
     def _of_prompt(self, name: str, value: str) -> list[str]:

@@ -72,11 +72,11 @@ class Offered:
 
     def definition(self, name: str) -> msgspec.Raw:
         """A tool as lists show it."""
-        made = self._definitions.get(name)
-        if made is None:
+        encoded = self._definitions.get(name)
+        if encoded is None:
             definition = export_tool(self.by_name[name].manifest, "mcp", name).definition
-            made = self._definitions[name] = msgspec.Raw(msgspec.json.encode(definition))
-        return made
+            encoded = self._definitions[name] = msgspec.Raw(msgspec.json.encode(definition))
+        return encoded
 
 
 class OfferedTools:
@@ -88,10 +88,10 @@ class OfferedTools:
 
     def of(self, registry: Registry) -> Offered:
         """Those of one registry."""
-        found = self._known.get(registry)
-        if found is None:
-            found = self._known[registry] = Offered(registry)
-        return found
+        offered = self._known.get(registry)
+        if offered is None:
+            offered = self._known[registry] = Offered(registry)
+        return offered
 
 
 class Tools:
@@ -127,10 +127,10 @@ class Tools:
     def list(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``tools/list``."""
         page, more = self.page(params.get("cursor"))
-        made: dict[str, Any] = {"tools": [self.offered().definition(name) for name, _ in page]}
+        members: dict[str, Any] = {"tools": [self.offered().definition(name) for name, _ in page]}
         if more:
-            made["nextCursor"] = more
-        return completed(peer, made, ttl_ms=TTL_MS)
+            members["nextCursor"] = more
+        return completed(peer, members, ttl_ms=TTL_MS)
 
     def names(self) -> list[str]:
         """The names of all tools that may be called."""
@@ -169,11 +169,11 @@ class Tools:
         result = await self._run(request, peer, tool, as_object(params.get("arguments")), params, answered)
         if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
             asked = msgspec.convert(result.approval, ApprovalRequest)
-            made = asking.input_required(asked, tool.manifest.display_name, peer, choices)
-            self._questions[str(asked.token)] = made
+            input_request = asking.input_required(asked, tool.manifest.display_name, peer, choices)
+            self._questions[str(asked.token)] = input_request
             while len(self._questions) > MAX_QUESTIONS:
                 del self._questions[next(iter(self._questions))]
-            return made
+            return input_request
         if result.status == "accepted" and result.task_id is not UNSET:
             return await self._server.tasks.begun(result.task_id)
         kept = self._server.shown.keep(result)

@@ -157,23 +157,23 @@ class RpcServer:
     def _initialize(self, _request: Request, params: Any) -> dict[str, Any]:
         if self._initialized:
             raise RpcError(INVALID_REQUEST, "already initialized")
-        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
-        options = _dict(given.get("initializationOptions"))
-        client = _dict(_dict(_dict(given.get("capabilities")).get("experimental")).get("tamis"))
+        members = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        options = _dict(members.get("initializationOptions"))
+        client = _dict(_dict(_dict(members.get("capabilities")).get("experimental")).get("tamis"))
         self.approval = str(client.get("approval", "none"))
         self.elicits = client.get("elicitation") is True
-        window = _dict(_dict(given.get("capabilities")).get("window"))
+        window = _dict(_dict(members.get("capabilities")).get("window"))
         self.shows_messages = window.get("showMessage") not in (None, False)
-        self.client = str(_dict(given.get("clientInfo")).get("name") or "")[:200]
+        self.client = str(_dict(members.get("clientInfo")).get("name") or "")[:200]
         self.streams = client.get("output") is True
         self.events = client.get("events") is True
         # missing leaves it to the user's record, and tools run; what is neither yes nor no is no
         word = options.get("trusted")
         self.trusted = word is None or word is True
-        offered = _dict(_dict(given.get("capabilities")).get("general")).get("positionEncodings")
+        offered = _dict(_dict(members.get("capabilities")).get("general")).get("positionEncodings")
         known = cast("list[object]", offered) if isinstance(offered, list) else []
         self._encoding = _choose_encoding(known)
-        root = self._given_root or _root_of(given)
+        root = self._given_root or _root_of(members)
         former = self._runtime
         self._runtime = Runtime(
             find_root(root) if self._given_root is None else root,
@@ -188,7 +188,7 @@ class RpcServer:
         self._runtime.keep_warm()
         self._runtime.parts.stays = True
         self._watching.start()
-        process_id = given.get("processId")
+        process_id = members.get("processId")
         if isinstance(process_id, int) and not isinstance(process_id, bool) and process_id > 0:
             self.session.watch_parent(process_id)
         self._initialized = True

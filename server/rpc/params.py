@@ -152,12 +152,12 @@ def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
     """The members of params that the method does not read, which its result tells. Raises ``RpcError`` for options that it has none for."""
     if not isinstance(params, dict):
         return []
-    given = cast("dict[str, Any]", params)
+    members = cast("dict[str, Any]", params)
     known = kind.__struct_encode_fields__
-    if given.keys() <= set(known):
+    if members.keys() <= set(known):
         return []
     problems: list[Problem] = []
-    for name, value in given.items():
+    for name, value in members.items():
         if name in known or name in _OF_MESSAGES or value is None:
             continue
         if name == "options" and value != {}:
@@ -208,11 +208,11 @@ def _without_nulls(value: Any, kind: Any) -> Any:
     """The value without the fields that are null where their type has no null and they may be missing."""
     import msgspec.inspect
 
-    for one in kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,):
-        if isinstance(one, msgspec.inspect.ListType) and isinstance(value, list):
-            return [_without_nulls(item, one.item_type) for item in cast("list[Any]", value)]
-        if isinstance(one, msgspec.inspect.StructType) and isinstance(value, dict):
-            fields = {field.encode_name: field for field in one.fields}
+    for alternative in kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,):
+        if isinstance(alternative, msgspec.inspect.ListType) and isinstance(value, list):
+            return [_without_nulls(item, alternative.item_type) for item in cast("list[Any]", value)]
+        if isinstance(alternative, msgspec.inspect.StructType) and isinstance(value, dict):
+            fields = {field.encode_name: field for field in alternative.fields}
             return {
                 name: _without_nulls(item, fields[name].type) if name in fields else item
                 for name, item in cast("dict[str, Any]", value).items()
@@ -225,7 +225,7 @@ def _takes_null(kind: Any) -> bool:
     import msgspec.inspect
 
     types = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
-    return any(isinstance(one, (msgspec.inspect.NoneType, msgspec.inspect.AnyType)) for one in types)
+    return any(isinstance(alternative, (msgspec.inspect.NoneType, msgspec.inspect.AnyType)) for alternative in types)
 
 
 def _with_values(text: str, kind: type[msgspec.Struct]) -> str:

@@ -84,7 +84,10 @@ def methods(host: Host) -> Group:
         names = {method.name: method.manifest.tool_id for method in registration.registered}
         return ServiceRegistration(
             registered=list(names),
-            rejected=[RejectedMethod(method_name=one.method_name, reason=one.reason) for one in registration.rejected],
+            rejected=[
+                RejectedMethod(method_name=refusal.method_name, reason=refusal.reason)
+                for refusal in registration.rejected
+            ],
             tool_ids=names,
         )
 

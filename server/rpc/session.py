@@ -372,15 +372,15 @@ class Session:
 
     def _cancel(self, identity: object) -> None:
         # a list or an object is nobody's id, and no key
-        found = self.pending.get(_key(identity)) if isinstance(identity, str | int | float) else None
-        if found is None:
+        entry = self.pending.get(_key(identity)) if isinstance(identity, str | int | float) else None
+        if entry is None:
             return
-        request, _ = found
+        request, _ = entry
         request.cancelled.set()
 
     def _request(self, identity: object, method: str, params: object, answer: Answer) -> None:
-        found = self.methods.get(method)
-        if found is None:
+        handler = self.methods.get(method)
+        if handler is None:
             answer(encode_error(identity, RpcError(METHOD_NOT_FOUND, f"no method '{method}'")))
             return
         if len(self.pending) >= MAX_PENDING:
@@ -392,7 +392,7 @@ class Session:
             answer(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
             return
         request = self._new_request(identity, answer, method)
-        task = asyncio.get_running_loop().create_task(self._answer(request, method, found, params))
+        task = asyncio.get_running_loop().create_task(self._answer(request, method, handler, params))
         self.pending[key] = (request, task)
         # whatever became of it; one that was answered has gone already, and its id may be another request's by now
         task.add_done_callback(lambda done: self._forget(key, done))
@@ -401,8 +401,8 @@ class Session:
         return Request(self, identity, answer, method)
 
     def _forget(self, key: object, task: asyncio.Task[None] | None) -> None:
-        found = self.pending.get(key)
-        if found is not None and found[1] is task:
+        entry = self.pending.get(key)
+        if entry is not None and entry[1] is task:
             del self.pending[key]
 
     def _reply_to(self, request: Request, reply: bytes) -> None:

@@ -73,11 +73,11 @@ class _Methods:
 
     async def answer(self, _request: Request, params: AnswerTask) -> Task:
         """Answers a question that a task has while it is ``inputRequired``, and gives how it is then."""
-        given = token_answer(params.approval)
-        if given is None or await self._host.runtime.parts.tasks.get(params.task_id) is None:
+        answer = token_answer(params.approval)
+        if answer is None or await self._host.runtime.parts.tasks.get(params.task_id) is None:
             raise _unknown(params.task_id)
         try:
-            self._host.runtime.parts.tasks.answer(params.task_id, given)
+            self._host.runtime.parts.tasks.answer(params.task_id, answer)
         except ApprovalUnknown as error:
             raise unknown(error, "task/get gives the questions that the task has now") from None
         await asyncio.sleep(0)  # the task goes on with it
@@ -92,10 +92,10 @@ class _Methods:
 
     async def result(self, _request: Request, params: TaskOutcome) -> ExecutionResult:
         """The result of a task's call, waiting for it as long as asked; ``accepted`` while there is none."""
-        found = await self._host.runtime.parts.tasks.result(params.task_id, params.wait_ms)
-        if found is None:
+        result = await self._host.runtime.parts.tasks.result(params.task_id, params.wait_ms)
+        if result is None:
             raise _unknown(params.task_id)
-        return found
+        return result
 
     async def cancel(self, _request: Request, params: OneTask) -> Task:
         """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is."""
@@ -114,14 +114,14 @@ class _Methods:
         if params.call_id or params.session_id:
             whole = "" if params.call_id else params.session_id or ""
             between = parts.running_calls.has_session(whole) if whole else False
-            found = parts.running_calls.cancel(call_id=params.call_id, session_id=params.session_id)
+            cancelled_ids = parts.running_calls.cancel(call_id=params.call_id, session_id=params.session_id)
             if whole:
-                found += await parts.tasks.cancel_session(whole)
-            if between and not found:
+                cancelled_ids += await parts.tasks.cancel_session(whole)
+            if between and not cancelled_ids:
                 # a text or a step between two calls: what is cancelled has no id but the session's
-                found = [whole]
-            cancelled.update(dict.fromkeys(found))
-            if not found:
+                cancelled_ids = [whole]
+            cancelled.update(dict.fromkeys(cancelled_ids))
+            if not cancelled_ids:
                 not_found.append(params.call_id or params.session_id or "")
         if params.task_id:
             task = await parts.tasks.cancel(params.task_id)

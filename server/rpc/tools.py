@@ -79,9 +79,9 @@ def methods(host: Host) -> Group:
 
     def describe(_request: Request, params: Describe) -> Description:
         """Gives the definition of one tool, as it is or in the form of another project."""
-        found = host.runtime.describe(params.tool_id, params.version, params.as_)
-        if found is not None:
-            return found
+        description = host.runtime.describe(params.tool_id, params.version, params.as_)
+        if description is not None:
+            return description
         versions = host.runtime.registry.versions(params.tool_id)
         if versions:
             hint = f"there is {', '.join(versions)}"

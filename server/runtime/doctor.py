@@ -80,9 +80,9 @@ def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
 def _store() -> dict[str, Any]:
     from tamis.server.runtime.store.store import Store
 
-    said: list[str] = []
-    store = Store(say=said.append)
-    problem = store.look() or " ".join(said)
+    remarks: list[str] = []
+    store = Store(say=remarks.append)
+    problem = store.look() or " ".join(remarks)
     if problem:
         remedy = "mend the folder's rights or free its disk, or set TAMIS_STATE_DIR to another place"
         return check("store", "warning", problem, remedy)
@@ -174,8 +174,8 @@ def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     faults = [*protocol_faults(own), *policy_faults(own.policy), *engine_faults(own)]
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
     lines = _lines(path)
-    found = [_problem(problem, path, lines) for problem in problems if problem]
-    return [*(found or [check("configuration", "ok", where)]), *_sources(runtime)]
+    checks = [_problem(problem, path, lines) for problem in problems if problem]
+    return [*(checks or [check("configuration", "ok", where)]), *_sources(runtime)]
 
 
 def _sources(runtime: Runtime) -> list[dict[str, Any]]:

@@ -18,17 +18,17 @@ def sandbox_state(settings: Settings, *, refresh: bool = False) -> dict[str, Any
     """The sandbox probe as data: ``available``, backend, version, and cause and remedy when it is not."""
     from tamis.sandbox.probe import probe
 
-    found = probe(refresh=refresh, backend=settings.sandbox.backend)
+    sandbox = probe(refresh=refresh, backend=settings.sandbox.backend)
     state: dict[str, Any] = {
-        "available": found.available,
-        "backend": found.backend,
-        "version": found.version,
-        "network": found.network,
-        "memory": found.memory,
-        "pids": found.pids,
+        "available": sandbox.available,
+        "backend": sandbox.backend,
+        "version": sandbox.version,
+        "network": sandbox.network,
+        "memory": sandbox.memory,
+        "pids": sandbox.pids,
     }
-    if not found.available:
-        state |= {"reason": found.reason, "remedy": found.remedy}
+    if not sandbox.available:
+        state |= {"reason": sandbox.reason, "remedy": sandbox.remedy}
     return state
 
 

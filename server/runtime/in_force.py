@@ -84,7 +84,9 @@ class InForce:
     def etag(self) -> str:
         """A short hash of what lists say: of the registry, and of the agent's profile where there is one."""
         state = (self.registry, self.agent)
-        if self._tagged is None or any(one is not other for one, other in zip(state, self._tagged[0], strict=True)):
+        if self._tagged is None or any(
+            current is not other for current, other in zip(state, self._tagged[0], strict=True)
+        ):
             tag = self.registry.etag()
             if self.agent != AgentRules():
                 content = tag.encode() + msgspec.json.encode(self.agent, order="sorted")
@@ -139,8 +141,8 @@ class InForce:
         """The services that the host has registered; None where it never did."""
         return self.parts.host_services if self.parts.has_host_services else None
 
-    def _compose(self, found: Found, *, other: bool = False) -> Change:
-        before, after = self._registry, compose(found, self.root, self.settings, self.host_services())
+    def _compose(self, definitions: Found, *, other: bool = False) -> Change:
+        before, after = self._registry, compose(definitions, self.root, self.settings, self.host_services())
         if before is None:
             self._registry = self._answered = after
             return Change()

@@ -201,15 +201,15 @@ class Runtime(InForce):
             hints = hints.copy()
             hints.update({tool.tool_id: ToolHint(tool.tool_id, tool.parameters) for tool in tools})
         own = self.settings.protocol
-        given = options or {}
+        members = options or {}
         return ReadOptions(
             complete=complete,
-            reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
-            reasoning_tags=tuple(given["reasoningTags"]) if "reasoningTags" in given else own.reasoning_tags,
-            assume_open_reasoning=given.get("assumeOpenReasoning", own.assume_open_reasoning),
-            fenced_calls=given.get("fencedCalls", own.fenced_calls),
-            allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
-            strict=given.get("strict", False),
+            reasoning_calls=members.get("reasoningCalls", own.reasoning_calls),
+            reasoning_tags=tuple(members["reasoningTags"]) if "reasoningTags" in members else own.reasoning_tags,
+            assume_open_reasoning=members.get("assumeOpenReasoning", own.assume_open_reasoning),
+            fenced_calls=members.get("fencedCalls", own.fenced_calls),
+            allow_multiple_blocks=members.get("allowMultipleBlocks", own.allow_multiple_blocks),
+            strict=members.get("strict", False),
             tools=hints,
             also=self.also,
         )
@@ -231,7 +231,7 @@ class Runtime(InForce):
         limit: int | None = None,
     ) -> ToolList:
         """``tool/list``: in the order of ids, newest version first, or of the search. Raises ``WrongCursorError``."""
-        found = page(
+        listing = page(
             self.registry,
             wanted or ToolFilter(),
             self.may_call,
@@ -240,8 +240,8 @@ class Runtime(InForce):
         )
         ready: Ready = set()
         return ToolList(
-            tools=[self._summary(tool, ready, full=full) for tool in found.tools],
-            next_cursor=UNSET if found.next is None else found.next,
+            tools=[self._summary(tool, ready, full=full) for tool in listing.tools],
+            next_cursor=UNSET if listing.next is None else listing.next,
             etag=self.etag,
         )
 

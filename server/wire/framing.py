@@ -55,10 +55,10 @@ class FrameDecoder:
     def feed(self, data: bytes) -> list[bytes | RpcError]:
         """Takes the next bytes of the stream; returns the bodies completed by them, with errors in their place."""
         self._buffer += data
-        found: list[bytes | RpcError] = []
-        while self._advance(found):
+        messages: list[bytes | RpcError] = []
+        while self._advance(messages):
             pass
-        return found
+        return messages
 
     def end(self) -> list[bytes | RpcError]:
         """What the end of the stream completes: a last line without its newline; bytes that began no message are said."""
@@ -74,7 +74,7 @@ class FrameDecoder:
             return [RpcError(PARSE_ERROR, text)]
         return [rest] if self.framing == "lines" and rest and not rest.isspace() else []
 
-    def _advance(self, found: list[bytes | RpcError]) -> bool:
+    def _advance(self, messages: list[bytes | RpcError]) -> bool:
         """Reads one thing; False when more bytes are needed."""
         if self.framing is None:
             self._drop_nothing()
@@ -82,13 +82,13 @@ class FrameDecoder:
             if not self._buffer or bytes(self._buffer[:3]) in (b"\xef", b"\xef\xbb"):
                 return False
             self.framing = "lines" if self._buffer[0] in b"{[" else "headers"
-        return self._line(found) if self.framing == "lines" else self._frame(found)
+        return self._line(messages) if self.framing == "lines" else self._frame(messages)
 
-    def _line(self, found: list[bytes | RpcError]) -> bool:
+    def _line(self, messages: list[bytes | RpcError]) -> bool:
         at = self._buffer.find(b"\n", self._searched)
         size = len(self._buffer) if at < 0 else at
         if size > self._limit and not self._refused:
-            found.append(self._too_large())
+            messages.append(self._too_large())
             self._refused = True
         if at < 0:
             if self._refused:
@@ -97,24 +97,24 @@ class FrameDecoder:
             return False
         line = self._take(at + 1)
         if not self._refused and not line.isspace():
-            found.append(line)
+            messages.append(line)
         self._refused = False
         return True
 
-    def _frame(self, found: list[bytes | RpcError]) -> bool:
+    def _frame(self, messages: list[bytes | RpcError]) -> bool:
         if self._lost:
-            return self._look_for_header(found)
+            return self._look_for_header(messages)
         if self._expected is not None:
-            return self._framed_body(self._expected, found)
+            return self._framed_body(self._expected, messages)
         self._drop_nothing()
-        if self._decides and self._turns_to_lines(found):
+        if self._decides and self._turns_to_lines(messages):
             return True
         end = _HEADERS_END.search(self._buffer, max(0, self._searched - 3), MAX_HEADER_BYTES)
         if end is None:
             if len(self._buffer) <= MAX_HEADER_BYTES:
                 self._searched = len(self._buffer)
                 return False
-            return self._lose(found, f"no end of the headers within {MAX_HEADER_BYTES} bytes")
+            return self._lose(messages, f"no end of the headers within {MAX_HEADER_BYTES} bytes")
         head = bytes(memoryview(self._buffer)[: end.end()])
         length = None
         for match in _LENGTH.finditer(head):
@@ -122,18 +122,20 @@ class FrameDecoder:
             length = match
         if length is None:
             self._take(end.end())
-            return self._lose(found, "a message without a Content-Length header that is a number of bytes")
+            return self._lose(messages, "a message without a Content-Length header that is a number of bytes")
         self._take(end.end())
         if not _is_headers(head[: length.start()]):
-            found.append(RpcError(PARSE_ERROR, "bytes before a Content-Length header are no header, and were left out"))
+            messages.append(
+                RpcError(PARSE_ERROR, "bytes before a Content-Length header are no header, and were left out")
+            )
         self._decides = False
         self._expected = int(length[1])
         self._too_long = self._expected > self._limit
         if self._too_long:
-            found.append(self._too_large())
+            messages.append(self._too_large())
         return True
 
-    def _framed_body(self, size: int, found: list[bytes | RpcError]) -> bool:
+    def _framed_body(self, size: int, messages: list[bytes | RpcError]) -> bool:
         """The body. Where it cannot be JSON its length may be wrong: then its end may be the beginning of the next header.
 
         Further in it no header is looked for: what a careless host did not escape must never be taken for a message.
@@ -144,9 +146,9 @@ class FrameDecoder:
             return False
         self._expected = None
         if _is_json(self._buffer, size):
-            found.append(self._take(size))
+            messages.append(self._take(size))
             return True
-        found.append(bytes(memoryview(self._buffer)[:size]))
+        messages.append(bytes(memoryview(self._buffer)[:size]))
         self._take(max(0, size - _LONGEST_LENGTH))
         self._lost = True
         return True
@@ -158,13 +160,13 @@ class FrameDecoder:
         self._too_long = self._expected is not None
         return not self._too_long
 
-    def _lose(self, found: list[bytes | RpcError], text: str) -> bool:
+    def _lose(self, messages: list[bytes | RpcError], text: str) -> bool:
         """Where the next message begins is not known any more; said once."""
-        found.append(RpcError(PARSE_ERROR, text))
+        messages.append(RpcError(PARSE_ERROR, text))
         self._lost = True
         return True
 
-    def _look_for_header(self, found: list[bytes | RpcError]) -> bool:
+    def _look_for_header(self, messages: list[bytes | RpcError]) -> bool:
         header = _LENGTH.search(self._buffer, max(0, self._searched - _LONGEST_LENGTH))
         if header is None:
             if self._decides and self._turns_to_lines(None):
@@ -176,14 +178,14 @@ class FrameDecoder:
         self._lost = False
         return True
 
-    def _turns_to_lines(self, found: list[bytes | RpcError] | None) -> bool:
+    def _turns_to_lines(self, messages: list[bytes | RpcError] | None) -> bool:
         """Before the first message, a line that begins as JSON means lines; what stood before it was none."""
         line = _JSON_LINE.search(self._buffer)
         if line is None or _LENGTH_NAME.search(self._buffer, 0, line.start()) is not None:
             return False
         self._take(line.end())
-        if found is not None:
-            found.append(RpcError(PARSE_ERROR, "what stood before the first message is none, and was left out"))
+        if messages is not None:
+            messages.append(RpcError(PARSE_ERROR, "what stood before the first message is none, and was left out"))
         self._lost = self._decides = False
         self.framing = "lines"
         return True

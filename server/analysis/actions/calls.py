@@ -116,12 +116,12 @@ def _adding(
 
 def _member_insertion(text: str, call: Call, values: dict[str, Json]) -> Edit | None:
     """Where and how members are written behind the last argument of a call in JSON, or into its empty arguments."""
-    made = json.dumps(values, ensure_ascii=False)[1:-1]
+    members = json.dumps(values, ensure_ascii=False)[1:-1]
     if call.params:
         at = call.params[-1].span[1]
-        return Edit(at, at, f", {made}")
+        return Edit(at, at, f", {members}")
     opener = re.compile(r'"arguments"\s*:\s*\{').search(text, *call.span)
-    return None if opener is None else Edit(opener.end(), opener.end(), made)
+    return None if opener is None else Edit(opener.end(), opener.end(), members)
 
 
 # Unknown arguments
@@ -186,5 +186,5 @@ def _wrapped(snapshot: Snapshot, call: Call, span: Span) -> list[Refactoring]:
     return refactorings
 
 
-def _touches(one: Span, other: Span) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _touches(first: Span, other: Span) -> bool:
+    return first[0] <= other[1] and other[0] <= first[1]

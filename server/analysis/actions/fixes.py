@@ -19,13 +19,13 @@ from tamis.server.analysis.snapshot import Snapshot
 def quick_fixes(snapshot: Snapshot, span: Span) -> list[Action]:
     """The fixes of the findings that touch ``span``, of those too that the editor's own JSON service tells without a fix."""
     touched = _touched(diagnose(snapshot), span)
-    found = [Action(finding, finding.fix) for finding in touched if finding.fix is not None]
+    actions = [Action(finding, finding.fix) for finding in touched if finding.fix is not None]
     if (more := answer(snapshot, "fixes")) is not None:
-        found += more(snapshot, span, touched)
-    if found and is_json(snapshot):
+        actions += more(snapshot, span, touched)
+    if actions and is_json(snapshot):
         broken = broken_places(snapshot.tree)
-        found = [action for action in found if _is_sound(snapshot, action, broken)]
-    return found
+        actions = [action for action in actions if _is_sound(snapshot, action, broken)]
+    return actions
 
 
 def _touched(findings: list[Finding], span: Span) -> list[Finding]:
@@ -55,10 +55,10 @@ def _mendings(snapshot: Snapshot, touched: list[Finding]) -> list[Action]:
     """What findings of a manifest offer that needs a look around them; behind the fixes that they bring."""
     from tamis.server.analysis.actions.mending import mendings
 
-    said = {(finding.code, finding.span, finding.message): finding for finding in touched}
+    by_diagnostic = {(finding.code, finding.span, finding.message): finding for finding in touched}
     actions: list[Action] = []
     for diag in snapshot.manifest.diagnostics:
-        finding = said.get((diag.code, diag.span, message(diag)))
+        finding = by_diagnostic.get((diag.code, diag.span, message(diag)))
         if finding is not None:
             actions += [Action(finding, fix) for fix in mendings(snapshot, diag)]
     return actions
@@ -150,9 +150,9 @@ def _fix_once(snapshot: Snapshot) -> tuple[Edit, ...]:
         edits = finding.fix.edits
         if not any(_overlap(edit, other) for edit in edits for other in chosen):
             chosen.extend(edits)
-    made = tuple(sorted(chosen, key=lambda edit: (edit.start, edit.end)))
+    sorted_edits = tuple(sorted(chosen, key=lambda edit: (edit.start, edit.end)))
     # Each alone mends the syntax; all together must, too.
-    return () if broken and faults(parse_json(apply(snapshot.text, made))) > len(broken) else made
+    return () if broken and faults(parse_json(apply(snapshot.text, sorted_edits))) > len(broken) else sorted_edits
 
 
 def _is_safe(fix: Fix | None) -> bool:

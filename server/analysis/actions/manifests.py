@@ -61,8 +61,8 @@ def manifest_text(manifest: dict[str, Json]) -> str:
     ordered = {name: manifest[name] for name in FIELD_ORDER if name in manifest}
     ordered |= {name: value for name, value in manifest.items() if name not in ordered}
     text = json.dumps(ordered, ensure_ascii=False, indent=2) + "\n"
-    made = format_manifest(text)
-    return made.text if made.text is not None else text
+    formatted = format_manifest(text)
+    return formatted.text if formatted.text is not None else text
 
 
 # Foreign files
@@ -71,15 +71,15 @@ def manifest_text(manifest: dict[str, Json]) -> str:
 def _convert(snapshot: Snapshot, shape: Shape, root: JsonNode) -> list[Refactoring]:
     from tamis.protocols.manifest.imports import import_tools
 
-    made = import_tools(shape, root.to_python())
+    conversion = import_tools(shape, root.to_python())
     what = SHAPES[shape]
-    if not made.tools:
-        return [Refactoring("Convert to a Tamis manifest", "quickfix", disabled=made.why_not, code="MF516")]
+    if not conversion.tools:
+        return [Refactoring("Convert to a Tamis manifest", "quickfix", disabled=conversion.why_not, code="MF516")]
     folder = posixpath.dirname(snapshot.path)
-    notes = [f"{note.path}: {note.message}" for note in made.notes]
+    notes = [f"{note.path}: {note.message}" for note in conversion.notes]
     name = posixpath.basename(snapshot.path)
-    if len(made.tools) == 1:
-        tool = made.tools[0]
+    if len(conversion.tools) == 1:
+        tool = conversion.tools[0]
         notes += [f"{note.path}: {note.message}" for note in tool.notes]
         text = manifest_text(tool.manifest)
         if name != PLUGIN_FILE:
@@ -107,7 +107,7 @@ def _convert(snapshot: Snapshot, shape: Shape, root: JsonNode) -> list[Refactori
             )
         ]
     changes: list[FileChange] = []
-    for tool in made.tools:
+    for tool in conversion.tools:
         notes += [f"{tool.name}{note.path}: {note.message}" for note in tool.notes]
         path = posixpath.join(folder, f"{tool.name}.tool.json")
         changes.append(FileChange(path, create=True, text=manifest_text(tool.manifest)))
@@ -306,34 +306,34 @@ def _in_line(plan: Plan, args: dict[str, Json]) -> dict[str, Json] | None:
     schema = plan.schema
     declared = schema.get("properties") if is_object(schema) else None
     properties = declared if is_object(declared) else {}
-    made: dict[str, Json] = dict(args)
+    arguments: dict[str, Json] = dict(args)
     for finding in plan.check(args, "typed").errors:
         name, _, below = finding.path.removeprefix("/").partition("/")
         name = unescape_pointer(name)
         if finding.code == "VA404" and not below:
-            made[name] = sample_value(properties.get(name))
-        elif finding.code == "VA403" and not below and name in made:
-            made = _renamed(made, name, finding.suggestion if finding.suggestion not in args else None)
-    loose = plan.check(made, "any")
+            arguments[name] = sample_value(properties.get(name))
+        elif finding.code == "VA403" and not below and name in arguments:
+            arguments = _renamed(arguments, name, finding.suggestion if finding.suggestion not in args else None)
+    loose = plan.check(arguments, "any")
     if loose.valid and is_object(loose.coerced):
-        made = loose.coerced
+        arguments = loose.coerced
     else:
         for finding in loose.errors:
             name = unescape_pointer(finding.path.removeprefix("/").partition("/")[0])
-            if name in made and name in properties:
-                made[name] = sample_value(properties[name])
-    return made if plan.check(made, "typed").valid else None
+            if name in arguments and name in properties:
+                arguments[name] = sample_value(properties[name])
+    return arguments if plan.check(arguments, "typed").valid else None
 
 
 def _renamed(args: dict[str, Json], name: str, new: str | None) -> dict[str, Json]:
     """Arguments with one of them under another name, or without it, in their order."""
-    made: dict[str, Json] = {}
+    arguments: dict[str, Json] = {}
     for key, value in args.items():
         if key != name:
-            made[key] = value
+            arguments[key] = value
         elif new is not None:
-            made[new] = value
-    return made
+            arguments[new] = value
+    return arguments
 
 
 def _closed_parameters(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refactoring]:
@@ -365,10 +365,10 @@ def _margin(text: str, at: int) -> str:
 
 def _sorted(snapshot: Snapshot) -> list[Refactoring]:
     """The canonical order of keys, with comments kept."""
-    made = format_manifest(snapshot.text)
-    if made.text is None or made.text == snapshot.text:
+    formatted = format_manifest(snapshot.text)
+    if formatted.text is None or formatted.text == snapshot.text:
         return []
-    edit = Edit(0, len(snapshot.text), made.text)
+    edit = Edit(0, len(snapshot.text), formatted.text)
     return [Refactoring("Sort keys in the usual order", "source.sortKeys.tamis", (FileChange(edits=(edit,)),))]
 
 
@@ -444,5 +444,5 @@ def in_python(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     return [Refactoring(f"Create {name} from '{here[0].name}'", "refactor.extract", (change,), notes=notes)]
 
 
-def _touches(one: Span, other: Span) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _touches(first: Span, other: Span) -> bool:
+    return first[0] <= other[1] and other[0] <= first[1]

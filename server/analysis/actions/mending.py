@@ -32,8 +32,8 @@ def mendings(snapshot: Snapshot, diag: Diag) -> list[Fix]:
     if root is None:
         return []
     place = _Place.of(root, diag.span)
-    found = [*_removals(snapshot, diag, place), *_moves(snapshot, diag, place), *_replacements(snapshot, diag, place)]
-    return [Fix(title, edits, "unsafe") for title, edits in found]
+    fixes = [*_removals(snapshot, diag, place), *_moves(snapshot, diag, place), *_replacements(snapshot, diag, place)]
+    return [Fix(title, edits, "unsafe") for title, edits in fixes]
 
 
 class _Place:
@@ -49,7 +49,9 @@ class _Place:
         here = root
         while here.span != span:
             around.append(here)
-            inner = next((one for one in _entries(here) if one.span[0] <= span[0] and span[1] <= one.span[1]), None)
+            inner = next(
+                (entry for entry in _entries(here) if entry.span[0] <= span[0] and span[1] <= entry.span[1]), None
+            )
             if inner is None:
                 break
             below = inner.value if isinstance(inner, Member) else inner
@@ -71,7 +73,7 @@ def _removals(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Propose
     if entry is None or not place.around:
         return
     entries = _entries(place.around[-1])
-    at = next((i for i, one in enumerate(entries) if one.span == entry.span), -1)
+    at = next((i for i, sibling in enumerate(entries) if sibling.span == entry.span), -1)
     if at < 0 or _is_broken(snapshot, place.around[-1], entries, at):
         return
     text = snapshot.text
@@ -83,7 +85,9 @@ def _removals(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Propose
         name = entry.key if isinstance(entry, Member) else excerpt_of(entry)
         yield f"Remove '{name}'", removal(text, place.around[-1], at)
     if diag.code == "MF524" and isinstance(entry, Member):
-        before = [i for i, one in enumerate(entries[:at]) if isinstance(one, Member) and one.key == entry.key]
+        before = [
+            i for i, sibling in enumerate(entries[:at]) if isinstance(sibling, Member) and sibling.key == entry.key
+        ]
         if before:
             yield f"Remove the '{entry.key}' that does not count", removal(text, place.around[-1], before[-1])
 
@@ -254,18 +258,18 @@ def _mended_text(code: str, text: str) -> str | None:
     if code == "MF508":
         return _as_semver(text)
     if code == "MF506":
-        made = re.sub(r"[^\w.:-]+", "-", text.strip()).strip("-:/!?")
-        fits = bool(made) and tool_id_fault(made) is None
+        mended = re.sub(r"[^\w.:-]+", "-", text.strip()).strip("-:/!?")
+        fits = bool(mended) and tool_id_fault(mended) is None
     elif code == "MF511":
-        made = text.replace("\\", "/")
-        fits = script_path_fault(made) is None
+        mended = text.replace("\\", "/")
+        fits = script_path_fault(mended) is None
     else:
         try:
-            made = urlsplit(text if "//" in text else f"//{text}").netloc.rpartition("@")[2]
+            mended = urlsplit(text if "//" in text else f"//{text}").netloc.rpartition("@")[2]
         except ValueError:
             return None
-        fits = bool(made) and host_pattern_fault(made) is None
-    return made if fits and made != text else None
+        fits = bool(mended) and host_pattern_fault(mended) is None
+    return mended if fits and mended != text else None
 
 
 def _of_type(value: Json, expected: str, written: str) -> Iterator[Json]:
@@ -305,8 +309,8 @@ def _as_semver(version: str) -> str | None:
     if match is None:
         return None
     numbers = ".".join(str(int(part)) if part and len(part) < 20 else "0" for part in match.group(1, 2, 3))
-    made = numbers + (match[4] or "")
-    return made if made != version and is_semver(made) else None
+    semver = numbers + (match[4] or "")
+    return semver if semver != version and is_semver(semver) else None
 
 
 def _schema(snapshot: Snapshot, field: str) -> dict[str, Json]:

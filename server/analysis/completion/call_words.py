@@ -130,7 +130,7 @@ def value_choices(schema: object) -> list[tuple[str, str]]:
     if not isinstance(schema, dict):
         return []
     here = cast("dict[str, Any]", schema)
-    found: dict[str, str] = {}
+    choices: dict[str, str] = {}
     listed: Any = here.get("enum")
     values: list[tuple[Any, str]] = (
         [(value, "") for value in cast("list[Any]", listed)[:600]] if isinstance(listed, list) else []
@@ -147,8 +147,8 @@ def value_choices(schema: object) -> list[tuple[str, str]]:
         values += [(value, "example") for value in cast("list[Any]", examples)[:600]]
     for value, why in values:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        found[text] = found.get(text) or why
-    return list(found.items())
+        choices[text] = choices.get(text) or why
+    return list(choices.items())
 
 
 def _descriptions(schema: dict[str, Any]) -> dict[str, str]:
@@ -162,23 +162,23 @@ def _descriptions(schema: dict[str, Any]) -> dict[str, str]:
 
 def values(snapshot: Snapshot, cursor: Cursor, schemas: list[dict[str, Any]]) -> list[Proposal]:
     """The values that the schemas of an argument name; the default is chosen first."""
-    found: dict[str, Proposal] = {}
+    proposals: dict[str, Proposal] = {}
     for schema in schemas:
-        said = _descriptions(schema)
+        descriptions = _descriptions(schema)
         for text, why in value_choices(schema):
-            if text not in found:
-                found[text] = Proposal(
+            if text not in proposals:
+                proposals[text] = Proposal(
                     text.replace("\n", "↵")[:80],
                     "value",
                     cursor.span,
                     text,
                     detail=why,
-                    documentation=said.get(text, ""),
+                    documentation=descriptions.get(text, ""),
                     subject=schema,
                     filter=text,
                     preselect=why == "default",
                 )
-    return list(found.values())
+    return list(proposals.values())
 
 
 # Parameters
@@ -187,19 +187,19 @@ def values(snapshot: Snapshot, cursor: Cursor, schemas: list[dict[str, Any]]) ->
 def left(snapshot: Snapshot, cursor: Cursor, tool_id: str = "") -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The parameters that the call does not have yet, required ones first, deprecated ones last: (name, schema, required)."""
     tool_id = tool_id or cursor.tool_id
-    found: dict[str, tuple[dict[str, Any], bool]] = {}
+    by_name: dict[str, tuple[dict[str, Any], bool]] = {}
     for schema in value_schemas(snapshot, tool_id, ()):
         names: Any = schema.get("required")
         properties: Any = schema.get("properties")
         for name, part in (cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}).items():
-            known = found.get(name)
+            known = by_name.get(name)
             needed = isinstance(names, list) and name in names
-            found[name] = (
+            by_name[name] = (
                 known[0] if known and known[0] else part if is_object(part) else {},
                 needed or (known is not None and known[1]),
             )
     present = {normalised(name) for name in cursor.present}
-    ordered = sorted(found.items(), key=lambda item: (item[1][0].get("deprecated") is True, not item[1][1]))
+    ordered = sorted(by_name.items(), key=lambda item: (item[1][0].get("deprecated") is True, not item[1][1]))
     for name, (schema, required) in ordered:
         if normalised(name + cursor.suffix) not in present:
             yield name, schema, required

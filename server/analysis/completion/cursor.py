@@ -311,13 +311,15 @@ def in_fields(text: str, start: int, offset: int, end: int, protocol: str, field
         # A value without its end that runs over lines ends at the next key line, so a key may begin here.
         if not (unfinished and key_typed is not None and "\n" in text[head.end() : offset]):
             key = fields.key_before_head.search(text, max(start, head.start() - 300), head.start())
-            found = _value(protocol, text, head.end(), offset, key[1].strip() if key else "", pairs, fields)
+            inner_cursor = _value(protocol, text, head.end(), offset, key[1].strip() if key else "", pairs, fields)
             stop = (
                 next_tail.start() if next_tail is not None and not unfinished else _line_stop(text, offset, end, fields)
             )
             kind = editing_of(protocol).container_behind(head[0])
-            span = found.span if unfinished else whole_value(text, found.span, stop)
-            return msgspec.structs.replace(found, span=span, value=(head.end(), max(stop, offset)), container=kind)
+            span = inner_cursor.span if unfinished else whole_value(text, inner_cursor.span, stop)
+            return msgspec.structs.replace(
+                inner_cursor, span=span, value=(head.end(), max(stop, offset)), container=kind
+            )
     opening = fields.opening.search(text, max(start, offset - 300), offset)
     if opening is not None:
         return Cursor(protocol, "open", (opening.start(2), offset), path=(opening[1],))

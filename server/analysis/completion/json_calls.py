@@ -97,10 +97,10 @@ def propose_in_json_call(snapshot: Snapshot, offset: int) -> list[Proposal] | No
         return items
 
     def schemas(path: Path) -> list[Schema] | None:
-        found = _in_arguments(tree, path)
-        if found is None:
+        place = _in_arguments(tree, path)
+        if place is None:
             return schemas_at(shape, tree.root, path)
-        tool_id, inner = found
+        tool_id, inner = place
         return _argument_schemas(snapshot, tree, tool_id, path, inner)
 
     return [
@@ -152,9 +152,9 @@ def _tool_of(tree: JsonTree, path: Path) -> str:
     if node is None or node.kind != "object":
         return ""
     for name in NAMES:
-        found = node.get(name)
-        if found is not None and isinstance(found.value, str):
-            return found.value
+        member = node.get(name)
+        if member is not None and isinstance(member.value, str):
+            return member.value
     return ""
 
 

@@ -235,12 +235,12 @@ def _handler_types(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[P
 
 def _named_handlers(snapshot: Snapshot) -> list[tuple[str, str]]:
     """Service and method of every other manifest that names them."""
-    found: list[tuple[str, str]] = []
+    handlers: list[tuple[str, str]] = []
     for tool in _others(snapshot):
         handler: Any = tool.manifest.raw.get("handler")
         if is_object(handler) and isinstance(handler.get("serviceName"), str):
-            found.append((str(handler["serviceName"]), str(handler.get("methodName") or "")))
-    return found
+            handlers.append((str(handler["serviceName"]), str(handler.get("methodName") or "")))
+    return handlers
 
 
 def _services(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
@@ -260,18 +260,18 @@ def _methods(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposa
 
 def _in_context(snapshot: Snapshot, group: str, name: str) -> list[str]:
     """What other manifests ask for in their ``securityContext``."""
-    found: list[str] = []
+    words: list[str] = []
     for tool in _others(snapshot):
         context: Any = tool.manifest.raw.get("securityContext")
         part: Any = context.get(group) if is_object(context) else None
         listed: Any = part.get(name) if is_object(part) else None
-        found += [value for value in listed if isinstance(value, str)] if is_list(listed) else []
-    return _common(found)
+        words += [value for value in listed if isinstance(value, str)] if is_list(listed) else []
+    return _common(words)
 
 
 def _reads(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
-    given = [("self", "the script itself"), ("./*", "everything beside the script"), (".cache/**", "a cache folder")]
-    yield from (value_item(tree, slot, word, about) for word, about in given if word in set(_left(slot, [word])))
+    reads = [("self", "the script itself"), ("./*", "everything beside the script"), (".cache/**", "a cache folder")]
+    yield from (value_item(tree, slot, word, about) for word, about in reads if word in set(_left(slot, [word])))
     folders = {
         file.partition("/")[0] + "/**" for file in (snapshot.folder.files if snapshot.folder else ()) if "/" in file
     }

@@ -32,21 +32,21 @@ def schemas_at(schema: object, node: JsonNode | None, path: Path, root: object =
     here = walk.expand(schema, node)
     for token in path:
         below = node.at((token,)) if node is not None else None
-        here = [found for parent in here for part in _step(parent, token) for found in walk.expand(part, below)]
+        here = [schema for parent in here for part in _step(parent, token) for schema in walk.expand(part, below)]
         node = below
     return here
 
 
 def folded(schemas: list[Schema]) -> list[Schema]:
     """The schemas of a place, each reference together with what it leads to: what stands beside ``$ref`` counts first."""
-    made: list[Schema] = []
+    folded_schemas: list[Schema] = []
     held: Schema = {}
     for schema in schemas:
         held = {**schema, **held}
         if not isinstance(schema.get("$ref"), str):
-            made.append({name: part for name, part in held.items() if name != "$ref"})
+            folded_schemas.append({name: part for name, part in held.items() if name != "$ref"})
             held = {}
-    return [*made, held] if held else made
+    return [*folded_schemas, held] if held else folded_schemas
 
 
 class _Fit(msgspec.Struct):
@@ -81,32 +81,32 @@ class _Walk:
 
     def expand(self, schema: object, node: JsonNode | None) -> list[Schema]:
         """A schema and everything that it pulls in for this value."""
-        found: list[Schema] = []
-        self._expand(schema, node, found, 0)
-        return found
+        schemas: list[Schema] = []
+        self._expand(schema, node, schemas, 0)
+        return schemas
 
-    def _expand(self, schema: object, node: JsonNode | None, found: list[Schema], depth: int) -> None:
+    def _expand(self, schema: object, node: JsonNode | None, schemas: list[Schema], depth: int) -> None:
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0 or depth > 40:
             return
         here = cast("Schema", schema)
-        found.append(here)
+        schemas.append(here)
         for key in ("$ref", "$dynamicRef"):
             if isinstance(here.get(key), str):
-                self._expand(self.resolve(here[key]), node, found, depth + 1)
+                self._expand(self.resolve(here[key]), node, schemas, depth + 1)
         for part in _list(here.get("allOf")):
-            self._expand(part, node, found, depth + 1)
+            self._expand(part, node, schemas, depth + 1)
         for key in ("oneOf", "anyOf"):
             for part in self._chosen(_list(here.get(key)), node, only_one=key == "oneOf"):
-                self._expand(part, node, found, depth + 1)
+                self._expand(part, node, schemas, depth + 1)
         if "if" in here:
             # What the condition names may be written too: that is how one of the branches is chosen.
-            self._expand(here["if"], node, found, depth + 1)
+            self._expand(here["if"], node, schemas, depth + 1)
             holds = node is not None and self._fit(here["if"], node, depth + 1).faults == 0
-            self._expand(here.get("then" if holds else "else"), node, found, depth + 1)
+            self._expand(here.get("then" if holds else "else"), node, schemas, depth + 1)
         for name, part in _parts(here.get("dependentSchemas")):
             if node is not None and node.kind == "object" and node.member(name) is not None:
-                self._expand(part, node, found, depth + 1)
+                self._expand(part, node, schemas, depth + 1)
 
     def _chosen(self, branches: list[Any], node: JsonNode | None, *, only_one: bool) -> list[Any]:
         if node is None or len(branches) < 2:
@@ -229,5 +229,5 @@ _RISKY = re.compile(r"[*+}][^()]*\)[*+{]")
 def _matches(pattern: str, name: str) -> bool:
     if len(pattern) > 200 or len(name) > 200 or _RISKY.search(pattern):
         return False
-    found = _compiled(pattern)
-    return found is not None and found.search(name) is not None
+    regex = _compiled(pattern)
+    return regex is not None and regex.search(name) is not None

@@ -58,11 +58,11 @@ def propose_json(ask: JsonAsk, offset: int) -> list[Proposal]:
 
 def finish(items: Iterator[Proposal] | list[Proposal]) -> list[Proposal]:
     """Each label once and short; what a twin knows more goes to the one that stays."""
-    found: dict[str, int] = {}
+    by_label: dict[str, int] = {}
     labels: set[str] = set()
     kept: list[Proposal] = []
     for item in items:
-        at = found.get(item.label)
+        at = by_label.get(item.label)
         if at is not None:
             first = kept[at]
             if not first.detail and item.detail:
@@ -70,7 +70,7 @@ def finish(items: Iterator[Proposal] | list[Proposal]) -> list[Proposal]:
             if not first.documentation and item.documentation:
                 kept[at] = msgspec.structs.replace(kept[at], documentation=item.documentation)
             continue
-        found[item.label] = len(kept)
+        by_label[item.label] = len(kept)
         label = item.label.replace("\n", "↵")
         if len(label) > _MAX_LABEL and f"{label[: _MAX_LABEL - 3].strip()}..." not in labels:
             label = f"{label[: _MAX_LABEL - 3].strip()}..."
@@ -118,7 +118,7 @@ def keys(ask: JsonAsk, slot: Slot) -> Iterator[Proposal]:
 
 def declared_keys(schemas: list[Schema]) -> list[tuple[str, Schema, bool]]:
     """The keys that schemas declare or list by ``propertyNames``: required ones first, deprecated ones last."""
-    found: dict[str, Schema] = {}
+    by_name: dict[str, Schema] = {}
     needed: set[str] = set()
     barred: set[str] = set()
     for schema in schemas:
@@ -131,13 +131,15 @@ def declared_keys(schemas: list[Schema]) -> list[tuple[str, Schema, bool]]:
                 if part is False:
                     barred.add(name)
                 chosen: Schema = part if is_object(part) else {}
-                known = found.get(name)
+                known = by_name.get(name)
                 if known is None or set(known) <= {"const", "enum"}:
-                    found[name] = {**chosen, **(known or {})} if chosen or known is None else known
+                    by_name[name] = {**chosen, **(known or {})} if chosen or known is None else known
         for name, part in _named(schema.get("propertyNames")):
-            found.setdefault(name, part)
+            by_name.setdefault(name, part)
     listed = [
-        (name, schema, name in needed) for name, schema in found.items() if name not in barred and _is_proposed(schema)
+        (name, schema, name in needed)
+        for name, schema in by_name.items()
+        if name not in barred and _is_proposed(schema)
     ]
     listed.sort(key=lambda item: (item[1].get("deprecated") is True, not item[2]))
     return listed
@@ -285,21 +287,21 @@ def _wrap(value: object, depth: int) -> object:
     return value
 
 
-def _snippet(tree: JsonTree, slot: Slot, one: Schema, depth: int) -> Proposal | None:
-    if "body" in one:
-        body = _wrap(one["body"], depth)
+def _snippet(tree: JsonTree, slot: Slot, preset: Schema, depth: int) -> Proposal | None:
+    if "body" in preset:
+        body = _wrap(preset["body"], depth)
         snippet = snippet_of_body(body)
         plain = json.dumps(value_of_body(body), ensure_ascii=False)
-        label = str(one.get("label") or label_of(value_of_body(body)))
-    elif isinstance(one.get("bodyText"), str):
-        snippet = one["bodyText"]
+        label = str(preset.get("label") or label_of(value_of_body(body)))
+    elif isinstance(preset.get("bodyText"), str):
+        snippet = preset["bodyText"]
         for _ in range(depth):
             snippet = "[\n\t" + snippet.replace("\n", "\n\t") + "\n]"
         plain = re.sub(r"\$\{\d+:([^}]*)\}|\$\d+", r"\1", snippet)
-        label = str(one.get("label") or plain)
+        label = str(preset.get("label") or plain)
     else:
         return None
-    markdown_description = one.get("markdownDescription") or one.get("description")
+    markdown_description = preset.get("markdownDescription") or preset.get("description")
     quoted = plain if plain[:1] != "[" or depth == 0 else label
     return Proposal(
         label,
@@ -314,9 +316,9 @@ def _snippet(tree: JsonTree, slot: Slot, one: Schema, depth: int) -> Proposal | 
 
 def _enum_words(schema: Schema, at: int) -> str:
     for word in ("markdownEnumDescriptions", "enumDescriptions"):
-        said = list_of(schema.get(word))
-        if at < len(said) and isinstance(said[at], str) and said[at]:
-            return said[at]
+        descriptions = list_of(schema.get(word))
+        if at < len(descriptions) and isinstance(descriptions[at], str) and descriptions[at]:
+            return descriptions[at]
     return _words(schema)
 
 

@@ -108,7 +108,7 @@ def _inputs(snapshot: Snapshot, cursor: Cursor) -> Proposal:
 
 def _nested(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
     """Elements inside a parameter's element: members of an object, items of a list (ruling 15)."""
-    found: dict[str, Proposal] = {}
+    proposals: dict[str, Proposal] = {}
     for schema in value_schemas(snapshot, cursor.tool_id, cursor.path):
         items, inner = schema.get("items"), schema.get("properties")
         if not is_object(inner) and is_object(items):
@@ -119,13 +119,13 @@ def _nested(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
                 if not _TAG.match(name):
                     continue
                 need = is_list(wanted) and name in wanted
-                found.setdefault(name, _element_of(name, part if is_object(part) else {}, need, cursor))
+                proposals.setdefault(name, _element_of(name, part if is_object(part) else {}, need, cursor))
         elif is_object(items):
             proposal = _element(
                 "item", cursor, "<item></item>", f"<item>{stop(1, items)}</item>", "one item of the list"
             )
-            found.setdefault("item", proposal)
-    return list(found.values())
+            proposals.setdefault("item", proposal)
+    return list(proposals.values())
 
 
 def _section(cursor: Cursor) -> Proposal:
@@ -291,8 +291,8 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
     if cursor.expect == "value":
         marks = _marks(snapshot.text, offset, cursor)
         return marks if marks and cursor.container == "text" else [*_values(snapshot, cursor, offset), *marks]
-    made = propose_in_action if editing_of(cursor.protocol).fields is None else propose_in_pairs
-    return made(snapshot, cursor)
+    proposer = propose_in_action if editing_of(cursor.protocol).fields is None else propose_in_pairs
+    return proposer(snapshot, cursor)
 
 
 def _references(snapshot: Snapshot, offset: int, begun: re.Match[str]) -> list[Proposal]:

@@ -153,13 +153,13 @@ def schema_of(schema: dict[str, Any], path: Path) -> dict[str, Any] | None:
             here = part
         else:
             return None
-    said = {name: value for name, value in here.items() if name != "allOf"} if "allOf" in here else here
+    merged = {name: value for name, value in here.items() if name != "allOf"} if "allOf" in here else here
     for part in here.get("allOf", ()):
         target: Any = root
         for step in str(part["$ref"]).removeprefix("#/").split("/"):
             target = target[step]
-        said = {**target, **said}
-    return said
+        merged = {**target, **merged}
+    return merged
 
 
 def _by_pattern(schema: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -47,14 +47,14 @@ MAX_VALUE_CHARS = 2_000
 
 def explain(snapshot: Snapshot, offset: int, facts: HoverFacts | None = None) -> HoverText | None:
     """What to say about an offset, or None."""
-    said = answer(snapshot, "hover")
-    return said(snapshot, offset, facts or HoverFacts()) if said is not None else None
+    explainer = answer(snapshot, "hover")
+    return explainer(snapshot, offset, facts or HoverFacts()) if explainer is not None else None
 
 
 def in_graph(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
     """The tools that a workflow or a node definition names."""
-    said = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
-    for use in said.uses if said is not None else ():
+    file_facts = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
+    for use in file_facts.uses if file_facts is not None else ():
         if use.span[0] <= offset <= use.span[1] and use.span[0] < use.span[1]:
             return _tool(snapshot, use.name, use.span, facts)
     return None

@@ -173,13 +173,13 @@ def _asked(verb: str, values: tuple[str, ...]) -> Iterator[str]:
 
 
 def _granted(rights: Permissions) -> str:
-    given = rights.granted
+    grants = rights.granted
     granted = [
-        *_asked("read", tuple(given.read)),
-        *_asked("write", tuple(given.write)),
-        *_asked("reach", tuple(given.hosts)),
-        *_asked("capability", tuple(given.capabilities)),
-        *_asked("secret", tuple(given.secrets or ())),
+        *_asked("read", tuple(grants.read)),
+        *_asked("write", tuple(grants.write)),
+        *_asked("reach", tuple(grants.hosts)),
+        *_asked("capability", tuple(grants.capabilities)),
+        *_asked("secret", tuple(grants.secrets or ())),
     ]
     text = f"The policy grants {'; '.join(granted) if granted else 'nothing of it'}."
     for denied in rights.denied[:MAX_LISTED]:

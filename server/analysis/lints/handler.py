@@ -205,7 +205,7 @@ class _Reader:
             return
         outside = [host for host in facts.hosts if not any(_covers(pattern, host.text) for pattern in allowed)]
         if not allowed:
-            used = ", ".join(one.text for one in facts.network[:3])
+            used = ", ".join(access.text for access in facts.network[:3])
             fix = _hosts_fix(self.root, self.text, [host.text for host in facts.hosts[:8]]) if facts.hosts else None
             # A library that is loaded may still stand idle; a call or an address is no accident.
             sure: Severity = "warning" if facts.hosts or self.language != "python" else "information"

@@ -36,8 +36,8 @@ def ignore_actions(snapshot: Snapshot, finding: Finding) -> list[Fix]:
     if offer is None:
         return []
     titles = tuple(f"Ignore {finding.code} {where}{_STAYS.get(finding.code, '')}" for where in ("here", "in this file"))
-    made: list[tuple[str, Edit | None]] = offer(snapshot, finding, *titles)
-    return [Fix(title, (edit,), "unsafe") for title, edit in made if edit is not None]
+    offers: list[tuple[str, Edit | None]] = offer(snapshot, finding, *titles)
+    return [Fix(title, (edit,), "unsafe") for title, edit in offers if edit is not None]
 
 
 def in_json(snapshot: Snapshot, finding: Finding, here: str, file: str) -> list[tuple[str, Edit | None]]:
@@ -51,18 +51,18 @@ def in_json(snapshot: Snapshot, finding: Finding, here: str, file: str) -> list[
 
 def in_text(snapshot: Snapshot, finding: Finding, here: str, file: str) -> list[tuple[str, Edit | None]]:
     """The edits that silence a finding of a text, with their titles, as far as they do."""
-    made = [(here, _text_block(snapshot, finding)), (file, _text_file(snapshot, finding.code))]
-    return [(title, edit) for title, edit in made if edit is not None and _silences(snapshot, edit, finding)]
+    offers = [(here, _text_block(snapshot, finding)), (file, _text_file(snapshot, finding.code))]
+    return [(title, edit) for title, edit in offers if edit is not None and _silences(snapshot, edit, finding)]
 
 
 def ignoring(snapshot: Snapshot, span: Span) -> list[tuple[Finding, Fix]]:
     """The actions for all findings that touch ``span``, each edit once, with the first finding that it is for."""
-    found: dict[Fix, Finding] = {}
+    by_fix: dict[Fix, Finding] = {}
     for finding in diagnose(snapshot):
         if finding.span[0] <= span[1] and span[0] <= finding.span[1]:
             for fix in ignore_actions(snapshot, finding):
-                found.setdefault(fix, finding)
-    return [(finding, fix) for fix, finding in found.items()]
+                by_fix.setdefault(fix, finding)
+    return [(finding, fix) for fix, finding in by_fix.items()]
 
 
 def _more(directive: Directive, text: str, code: str) -> Edit:

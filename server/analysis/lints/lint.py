@@ -131,9 +131,9 @@ def _names_something(node: JsonNode, scans: Scans) -> bool:
     if known is not None and known[0] is node.green:
         return known[1]
     text = text_of(node) or ""
-    found = "`" in text or "'" in text or '"' in text
-    scans["marks"] = (node.green, found)
-    return found
+    has_quotes = "`" in text or "'" in text or '"' in text
+    scans["marks"] = (node.green, has_quotes)
+    return has_quotes
 
 
 def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[Diag]:

@@ -73,8 +73,8 @@ def texts_of(node: JsonNode | None) -> list[tuple[str, JsonNode]]:
 
 def object_at(node: JsonNode | None, name: str) -> JsonNode | None:
     """The object under a name, or None."""
-    found = node.get(name) if node is not None and node.kind == "object" else None
-    return found if found is not None and found.kind == "object" else None
+    member = node.get(name) if node is not None and node.kind == "object" else None
+    return member if member is not None and member.kind == "object" else None
 
 
 def renaming(member: Member, name: str, sure: Applicability = "safe") -> Fix:
@@ -113,10 +113,10 @@ T = TypeVar("T")
 def kept(node: JsonNode, key: Hashable, look: Callable[[], T]) -> T:
     """What ``look`` finds in a container, found once as long as the container's text stays as it is."""
     memo = memo_of(node)
-    found = memo.get(key)
-    if found is None:
-        found = memo[key] = look()
-    return cast("T", found)
+    cached = memo.get(key)
+    if cached is None:
+        cached = memo[key] = look()
+    return cast("T", cached)
 
 
 # Looks at all children of a wide container, of which an edit touches one: the others are not looked at again. ``memo.kept`` keeps a look at one
@@ -150,7 +150,7 @@ def speaking(node: JsonNode, key: Hashable, look: Callable[[int], T], scans: Sca
     if isinstance(before, _Scan):
         loud = _taken_over(before, branch, look)
     else:
-        loud = {i: found for i in range(len(branch.values)) if (found := look(i))}
+        loud = {i: findings for i in range(len(branch.values)) if (findings := look(i))}
     if scans is not None:
         scans[key] = _Scan(branch, loud)
     return sorted(loud.items(), key=_index)
@@ -180,13 +180,13 @@ def _taken_over(before: _Scan, branch: Branch, look: Callable[[int], Any]) -> di
         changed = sorted(differing)
     else:
         head, tail = _equal(before, branch)
-        loud = {i: found for i, found in before.loud.items() if i < head}
-        loud.update({i - old + size: found for i, found in before.loud.items() if i >= old - tail})
+        loud = {i: findings for i, findings in before.loud.items() if i < head}
+        loud.update({i - old + size: findings for i, findings in before.loud.items() if i >= old - tail})
         changed = range(head, size - tail)
     for i in changed:
-        found = look(i)
-        if found:
-            loud[i] = found
+        findings = look(i)
+        if findings:
+            loud[i] = findings
         else:
             loud.pop(i, None)
     return loud

@@ -122,13 +122,13 @@ def _openers() -> re.Pattern[str]:
 
 def named_parameters(text: str) -> list[tuple[str, bool]]:
     """The names that a description speaks of as parameters, each once; False for one that only stands in code marks."""
-    found: dict[str, bool] = {}
+    parameters: dict[str, bool] = {}
     if "`" in text or "'" in text or '"' in text:
         for match in _SPOKEN.finditer(text, 0, _LOOKED_AT):
-            found[match[1] or match[2]] = True
+            parameters[match[1] or match[2]] = True
         for match in _CODE.finditer(text, 0, _LOOKED_AT):
-            found.setdefault(match[1], False)
-    return list(found.items())
+            parameters.setdefault(match[1], False)
+    return list(parameters.items())
 
 
 @lru_cache(maxsize=2)
@@ -244,20 +244,20 @@ def _name(member: Member, collector: Collector) -> None:
 
 
 def _said(member: Member, node: JsonNode, collector: Collector) -> None:
-    said = node.get("description")
-    text = text_of(said)
-    if said is None or (text is not None and not text.strip()):
+    description = node.get("description")
+    text = text_of(description)
+    if description is None or (text is not None and not text.strip()):
         # What a schema refers to may say it.
         if node.member("$ref") is None:
             fix = None
-            if said is None and node.closed:
+            if description is None and node.closed:
                 comma = ", " if node.members else " "
                 at = node.members[-1].span[1] if node.members else node.start + 1
                 fix = Fix("Add a description", (Edit(at, at, f'{comma}"description": ""'),), "unsafe")
             collector.add("LN721", member.key_span, {"p": member.key}, fix=fix)
         return
     if text is not None:
-        describe(said, text, (member.key,), PARAMETER_TOKENS, collector)
+        describe(description, text, (member.key,), PARAMETER_TOKENS, collector)
 
 
 def describe(node: JsonNode, text: str, names: tuple[str, ...], limit: int, collector: Collector) -> None:

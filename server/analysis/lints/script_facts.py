@@ -213,9 +213,13 @@ class _PythonReader:
             if path and mode and any(char in mode for char in "wax+"):
                 self.writes.setdefault(path, At(path, node.lineno - 1))
         elif type(function).__name__ == "Attribute" and function.attr in ("write_text", "write_bytes", "mkdir"):
-            made = function.value
-            if type(made).__name__ == "Call" and type(made.func).__name__ == "Name" and made.func.id == "Path":
-                path = _text(made.args[0]) if len(made.args) == 1 else None
+            receiver = function.value
+            if (
+                type(receiver).__name__ == "Call"
+                and type(receiver.func).__name__ == "Name"
+                and receiver.func.id == "Path"
+            ):
+                path = _text(receiver.args[0]) if len(receiver.args) == 1 else None
                 if path:
                     self.writes.setdefault(path, At(path, node.lineno - 1))
 
@@ -267,14 +271,14 @@ def _is_input(node: Any) -> bool:
     name = getattr(function, "attr", None) or getattr(function, "id", None)
     if name not in ("load", "loads"):
         return False
-    given = node.args[0]
-    while type(given).__name__ in ("Call", "Attribute"):
-        if type(given).__name__ == "Attribute":
-            if given.attr == "stdin":
+    argument = node.args[0]
+    while type(argument).__name__ in ("Call", "Attribute"):
+        if type(argument).__name__ == "Attribute":
+            if argument.attr == "stdin":
                 return True
-            given = given.value
+            argument = argument.value
         else:
-            given = given.func
+            argument = argument.func
     return False
 
 

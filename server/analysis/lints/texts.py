@@ -65,9 +65,9 @@ def _takes_reference(tool: ToolView, name: str) -> bool:
     return is_object(part) and part.get("type", "string") == "string"
 
 
-def _deprecated(*said: Json) -> str | None:
+def _deprecated(*marks: Json) -> str | None:
     """What a mark says to use instead: empty where it only says that something is deprecated; None without a mark."""
-    for mark in said:
+    for mark in marks:
         if isinstance(mark, str) and mark.strip():
             return f": {mark.strip()}"
         if mark is True:

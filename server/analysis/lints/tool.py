@@ -93,10 +93,10 @@ def portable_alias(tool_id: str, *taken: Container[str]) -> str:
         return ""
     if name[0].isdigit():
         name = f"tool_{name}"
-    found, number = name, 2
-    while any(found in names for names in taken) and number < 100:
-        found, number = f"{name}_{number}", number + 1
-    return found
+    alias, number = name, 2
+    while any(alias in names for names in taken) and number < 100:
+        alias, number = f"{name}_{number}", number + 1
+    return alias
 
 
 def _is_xml_name(name: str) -> bool:
@@ -189,7 +189,7 @@ def lint_examples(root: JsonNode, levels: Levels, collector: Collector) -> None:
     for start, i, j in kept(examples, "alike", lambda: _alike(examples)):
         collector.add("LN732", (examples.start + start, examples.start + start + 1), {"i": i, "j": j})
     if levels.says("LN733") and parameters is not None and properties is not None:
-        inputs = [given for item in examples.greens if (given := _input_of(item)) is not None]
+        inputs = [example_input for item in examples.greens if (example_input := _input_of(item)) is not None]
         required = {name for name, _ in texts_of(parameters.get("required"))}
         optional = set(properties.keys) - required
         if inputs and optional and all(optional.isdisjoint(branch.keys) for _, branch in inputs):
@@ -204,10 +204,10 @@ def _input_of(item: Green | None) -> tuple[int, Branch] | None:
     if not isinstance(item, Branch) or item.kind != "object" or "input" not in item.keys:
         return None
     index = len(item.keys) - 1 - item.keys[::-1].index("input")  # of several the last counts
-    given = item.values[index]
-    if not isinstance(given, Branch) or given.kind != "object":
+    member = item.values[index]
+    if not isinstance(member, Branch) or member.kind != "object":
         return None
-    return item.value_start(index), given
+    return item.value_start(index), member
 
 
 def _alike(examples: JsonNode) -> tuple[tuple[int, int, int], ...]:
@@ -215,18 +215,18 @@ def _alike(examples: JsonNode) -> tuple[tuple[int, int, int], ...]:
     branch = examples.green
     if not isinstance(branch, Branch):
         return ()
-    found: list[tuple[int, int, int]] = []
+    duplicates: list[tuple[int, int, int]] = []
     seen: dict[str, int] = {}
     for i, item in enumerate(branch.values):
-        given = _input_of(item)
-        if given is None or len(seen) + len(found) >= _MAX_ALIKE:
+        example_input = _input_of(item)
+        if example_input is None or len(seen) + len(duplicates) >= _MAX_ALIKE:
             continue
-        start, value = given
+        start, value = example_input
         memo = memo_of(value)
         text = memo.get("sorted")
         if not isinstance(text, str):
             text = memo["sorted"] = json.dumps(python_of(value), sort_keys=True)
         first = seen.setdefault(text, i)
         if first != i:
-            found.append((branch.starts[i] + start, i, first))
-    return tuple(found)
+            duplicates.append((branch.starts[i] + start, i, first))
+    return tuple(duplicates)

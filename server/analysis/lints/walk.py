@@ -106,8 +106,8 @@ class _Walk:
             value = view.value if isinstance(view, Member) else view
             if not isinstance(value, JsonNode) or value.kind != "object":
                 return ()
-            found = _parameter(view, value) if parameters and isinstance(view, Member) else ()
-            return (*found, *self.schema(value, depth, f"{where}/{view.key if isinstance(view, Member) else i}"))
+            diagnostics = _parameter(view, value) if parameters and isinstance(view, Member) else ()
+            return (*diagnostics, *self.schema(value, depth, f"{where}/{view.key if isinstance(view, Member) else i}"))
 
         def look() -> Locals:
             diagnostics: list[Diag] = [*self._names(node, where)] if parameters else []

@@ -60,8 +60,8 @@ def definition(snapshot: Snapshot, offset: int) -> Found:
         targets = _scripts(snapshot, subject) or _manifests(snapshot, subject)
     elif subject.kind == "tool":
         # Of several versions the one that would run; the declaration has them all.
-        found = _manifests(snapshot, subject)
-        targets = [target for target in found if target.path == subject.manifest] or found
+        candidates = _manifests(snapshot, subject)
+        targets = [target for target in candidates if target.path == subject.manifest] or candidates
     elif subject.kind == "parameter":
         targets = _property(snapshot, subject)
     elif subject.kind in ("script", "entry"):
@@ -171,8 +171,8 @@ def _declarations(snapshot: Snapshot, subject: Subject) -> list[tuple[str, Decla
             for declaration in own
             if len(own) == 1 or declaration.tool_id == subject.tool_id
         ]
-    found = [(tool.path, tool.declared) for tool in index.declarations(subject.tool_id)]
-    return sorted(found, key=lambda item: item[0] != subject.manifest)
+    declarations = [(tool.path, tool.declared) for tool in index.declarations(subject.tool_id)]
+    return sorted(declarations, key=lambda item: item[0] != subject.manifest)
 
 
 def _property(snapshot: Snapshot, subject: Subject) -> list[Target]:
@@ -183,8 +183,8 @@ def _property(snapshot: Snapshot, subject: Subject) -> list[Target]:
         member = input_of(tree, subject.name, subject.tool_id)
     else:
         here = subject.manifest == snapshot.path
-        found = property_of(tree, subject.schema, subject.name) if here else declaring(tree, (subject.name,))
-        member = found[1] if found is not None else None
+        spot = property_of(tree, subject.schema, subject.name) if here else declaring(tree, (subject.name,))
+        member = spot[1] if spot is not None else None
     if member is None:
         return []
     return [Target(subject.manifest, inner(tree.text, member.key_start, member.key_end), member.span)]
@@ -214,13 +214,13 @@ def find_function(text: str, name: str, path: str) -> Span | None:
         return None
     find = _in_javascript if path.endswith(_SCRIPT) else _in_python
     start, end = 0, len(text)
-    found: Span | None = None
+    span: Span | None = None
     for part in name.split("."):
-        found = find(text, part, start, end)
-        if found is None:
+        span = find(text, part, start, end)
+        if span is None:
             return None
-        start = found[1]
-    return found
+        start = span[1]
+    return span
 
 
 def _in_python(text: str, name: str, start: int, end: int) -> Span | None:
@@ -243,9 +243,9 @@ def _in_javascript(text: str, name: str, start: int, end: int) -> Span | None:
         rf"(?m)^([ \t]*)export[ \t]*\{{[^{{}}]*?\bas[ \t]+({word})\b",
         rf"(?m)^([ \t]*)(?:module\.exports[ \t]*=[ \t]*|export[ \t]*)\{{[^{{}}]*?({named})",
     ):
-        found = _outermost(re.compile(body), text, start, end)
-        if found is not None:
-            return found
+        span = _outermost(re.compile(body), text, start, end)
+        if span is not None:
+            return span
     return None
 
 

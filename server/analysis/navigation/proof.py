@@ -112,19 +112,19 @@ def _of_params(
 
 def _renamed(hints: dict[str, ToolHint], proof: Proof, names: Names) -> dict[str, ToolHint]:
     """What readers know of the tools once the rename is done."""
-    made = dict(hints)
+    new_hints = dict(hints)
     if proof.what == "tool":
         for old, new in {(proof.old, proof.new), *names.values()}:
             hint = hints.get(old)
             if hint is not None:
-                made[new] = hint
-        return made
+                new_hints[new] = hint
+        return new_hints
     for name, hint in hints.items():
         properties = hint.parameters.get("properties")
         if hint.tool_id == proof.tool_id and proof.schema == ("parameters",) and is_object(properties):
             renamed = {proof.new if key == proof.old else key: value for key, value in properties.items()}
-            made[name] = msgspec.structs.replace(hint, parameters={**hint.parameters, "properties": renamed})
-    return made
+            new_hints[name] = msgspec.structs.replace(hint, parameters={**hint.parameters, "properties": renamed})
+    return new_hints
 
 
 # Manifests and profiles

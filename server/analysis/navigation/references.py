@@ -172,8 +172,8 @@ def _parameter(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site
         return
     schema: Path | None = subject.schema
     if subject.manifest != snapshot.path:
-        found = declaring(tree, (subject.name,))
-        schema = found[0] if found is not None else None
+        declaration = declaring(tree, (subject.name,))
+        schema = declaration[0] if declaration is not None else None
     if schema is not None and only in ("", subject.manifest):
         for spot in property_spots(tree, schema, subject.name):
             raw = tree.text[slice(*spot.span)]
@@ -233,11 +233,11 @@ def index_id(snapshot: Snapshot, manifest: str) -> str:
 
 def means(snapshot: Snapshot, call: Call, manifest: str) -> bool:
     """Whether a call would run the tool of a manifest."""
-    found = manifest_of(snapshot, call.tool_id, call.protocol)
-    if found == manifest:
+    manifest_path = manifest_of(snapshot, call.tool_id, call.protocol)
+    if manifest_path == manifest:
         return True
     # Of several files with one id and version only one runs; its calls are those of the others too.
-    return bool(found) and _identity(snapshot, found) == _identity(snapshot, manifest) is not None
+    return bool(manifest_path) and _identity(snapshot, manifest_path) == _identity(snapshot, manifest) is not None
 
 
 def _identity(snapshot: Snapshot, manifest: str) -> tuple[str, str] | None:

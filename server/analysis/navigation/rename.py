@@ -69,8 +69,8 @@ def rename(
 
     Of a workflow's id they go with the renaming of its file (``moved_workflow``). What ``memory`` knows is undone to the byte.
     """
-    found = prepare(snapshot, offset, files=files)
-    subject = found.subject
+    renamable = prepare(snapshot, offset, files=files)
+    subject = renamable.subject
     if new == subject.name:
         return []
     workflow = workflow_of(snapshot, subject.name) if subject.kind == "tool" else ""
@@ -83,10 +83,10 @@ def rename(
     else:
         _check_name(snapshot, subject, new)
         sites = [(site, subject.name) for site in sites_of(snapshot, subject)]
-    made = [(site, name, _made(snapshot, subject, site, name, new, known)) for site, name in sites]
-    _check_made(snapshot, subject, {(name, then.name) for _, name, then in made})
-    edits = [RenameEdit(site.path, Edit(*site.span, then.raw), site.aside) for site, _, then in made]
-    places = {(site.path, site.span[0]): (name, then.name) for site, name, then in made}
+    changes = [(site, name, _made(snapshot, subject, site, name, new, known)) for site, name in sites]
+    _check_made(snapshot, subject, {(name, then.name) for _, name, then in changes})
+    edits = [RenameEdit(site.path, Edit(*site.span, then.raw), site.aside) for site, _, then in changes]
+    places = {(site.path, site.span[0]): (name, then.name) for site, name, then in changes}
     _prove(snapshot, subject, new, edits, places)
     return with_losses(snapshot, subject, new, edits, [site for site, _ in sites], _move(workflow, new))
 
@@ -125,10 +125,10 @@ def workflow_of(snapshot: Snapshot, tool_id: str) -> str:
     if snapshot.index is None or not tool_id.startswith(PREFIX):
         return ""
     tools = snapshot.index.declarations(tool_id)
-    found = next((tool.path for tool in tools if tool.declared.kind == "workflow"), "")
+    path = next((tool.path for tool in tools if tool.declared.kind == "workflow"), "")
     # One that is too large for the index is known to the registry only.
-    tool = snapshot.registry.get(tool_id) if snapshot.registry is not None and not found else None
-    return tool.path if tool is not None and tool.tool_id == tool_id else found
+    tool = snapshot.registry.get(tool_id) if snapshot.registry is not None and not path else None
+    return tool.path if tool is not None and tool.tool_id == tool_id else path
 
 
 def moved_workflow(snapshot: Snapshot, offset: int, new: str) -> tuple[str, str] | None:

@@ -51,21 +51,21 @@ class Memory:
     def __init__(self) -> None:
         self._kept: list[Remembered] = []
 
-    def keep(self, one: Remembered) -> None:
+    def keep(self, remembered: Remembered) -> None:
         """Remembers a rename."""
-        self._kept = [*self._kept[1 - MAX_REMEMBERED :], one]
+        self._kept = [*self._kept[1 - MAX_REMEMBERED :], remembered]
 
     def of(self, old: str, new: str, text_of: Callable[[str], str]) -> Mapping[str, Mapping[int, Before]]:
         """What stood where before the rename that one from ``old`` to ``new`` undoes, by file: of those that are as it left them."""
-        for one in reversed(self._kept):
-            if (one.old, one.new) != (new, old):
+        for remembered in reversed(self._kept):
+            if (remembered.old, remembered.new) != (new, old):
                 continue
-            same = {path for path, text in one.texts.items() if text_of(path) == text}
-            found: dict[str, dict[int, Before]] = {path: {} for path in same}
-            for (path, start), before in one.before.items():
+            same = {path for path, text in remembered.texts.items() if text_of(path) == text}
+            by_path: dict[str, dict[int, Before]] = {path: {} for path in same}
+            for (path, start), before in remembered.before.items():
                 if path in same:
-                    found[path][start] = before
-            return found
+                    by_path[path][start] = before
+            return by_path
         return {}
 
 

@@ -99,12 +99,12 @@ def declaring(tree: JsonTree, chain: Chain, root: str = "parameters") -> tuple[P
             path = (*path, "items")
             continue
         schema = _followed(tree, path)
-        found = property_of(tree, schema, token) if schema is not None else None
-        if schema is None or found is None:
+        declaration = property_of(tree, schema, token) if schema is not None else None
+        if schema is None or declaration is None:
             return None
         if i == len(chain) - 1:
-            return schema, found[1]
-        path = (*found[0], "properties", token)
+            return schema, declaration[1]
+        path = (*declaration[0], "properties", token)
     return None
 
 
@@ -153,8 +153,8 @@ def _followed(tree: JsonTree, path: Path) -> Path | None:
 
 def property_spots(tree: JsonTree, schema: Path, name: str) -> list[Spot]:
     """Every place of a manifest that names a property: its declaration, ``required`` and what else lists it, the keys of examples."""
-    found = property_of(tree, schema, name)
-    declared = found[1].key_start if found is not None else -1
+    declaration = property_of(tree, schema, name)
+    declared = declaration[1].key_start if declaration is not None else -1
     spots: list[Spot] = []
     for _, node in _branches(tree, schema):
         listed = node.get("properties")
@@ -181,14 +181,14 @@ def _example_keys(tree: JsonTree, schema: Path, name: str) -> Iterator[Member]:
         return
     part = next(key for key, about in EXAMPLES.items() if about == root[0])
     for i, example in enumerate(_items(tree.root.get("examples"))):
-        given = example.get(part) if example.kind == "object" else None
-        for path, node in _walk(given, ("examples", i, part)):
+        example_node = example.get(part) if example.kind == "object" else None
+        for path, node in _walk(example_node, ("examples", i, part)):
             member = node.member(name) if node.kind == "object" else None
             chain = example_chain((*path, name))
             if member is None or chain is None:
                 continue
-            found = declaring(tree, chain[1], chain[0])
-            if found is not None and found[0] == schema:
+            declaration = declaring(tree, chain[1], chain[0])
+            if declaration is not None and declaration[0] == schema:
                 yield member
 
 

@@ -146,8 +146,8 @@ def closing_name(text: str, param: Param) -> Span | None:
         return None
     name = text[at + 2 : end].rstrip(">")
     start = at + 2 + len(name) - len(name.lstrip())
-    found = (start, start + len(name.strip()))
-    return found if text[slice(*found)] == text[slice(*param.name_span)] else None
+    span = (start, start + len(name.strip()))
+    return span if text[slice(*span)] == text[slice(*param.name_span)] else None
 
 
 _EXTRA_KEY = re.compile(r"(?im)^[ \t>*\-]*((?:uri|type_hint)_([^\n:：]{1,200}?))[ \t]*[:：]")
@@ -247,10 +247,10 @@ def _string(tree: JsonTree, offset: int) -> tuple[Path, str, Span, bool] | None:
 def in_manifest(snapshot: Snapshot, offset: int) -> Subject | None:
     """In a manifest: its tool, its parameters, the parts of its schemas."""
     tree = snapshot.manifest.tree
-    found = _string(tree, offset)
-    if found is None:
+    literal = _string(tree, offset)
+    if literal is None:
         return None
-    path, name, span, key = found
+    path, name, span, key = literal
     head = path[0] if path else ""
     if head == "toolId" and len(path) == 1:
         return _declared_here(snapshot, tree, offset)
@@ -286,8 +286,8 @@ def _key_span(tree: JsonTree, path: Path) -> Span | None:
 def _in_schema(snapshot: Snapshot, tree: JsonTree, path: Path, name: str, span: Span, *, key: bool) -> Subject | None:
     example = example_chain(path)
     if key and example is not None:
-        found = declaring(tree, example[1], example[0])
-        schema = found[0] if found is not None else (example[0],)
+        declaration = declaring(tree, example[1], example[0])
+        schema = declaration[0] if declaration is not None else (example[0],)
         return Subject("parameter", span, name, _own_id(tree), snapshot.path, schema)
     if len(path) < 2 or path[0] not in SCHEMAS:
         return None
@@ -305,8 +305,8 @@ def _in_schema(snapshot: Snapshot, tree: JsonTree, path: Path, name: str, span: 
 
 def _property(snapshot: Snapshot, tree: JsonTree, path: Path, name: str, span: Span) -> Subject:
     schema = object_schema(path)
-    found = property_of(tree, schema, name)
-    declares = found is not None and inner(tree.text, found[1].key_start, found[1].key_end) == span
+    declaration = property_of(tree, schema, name)
+    declares = declaration is not None and inner(tree.text, declaration[1].key_start, declaration[1].key_end) == span
     return Subject("parameter", span, name, _own_id(tree), snapshot.path, schema, declares=declares)
 
 
@@ -320,10 +320,10 @@ def in_graph(snapshot: Snapshot, offset: int) -> Subject | None:
         if use.span[0] < use.span[1] and _touches(use.span, offset):
             return tool_subject(snapshot, use.name, use.span, declares=use.role in ("declaration", "alias"))
     tree = parse_json(snapshot.text)
-    found = _string(tree, offset)
-    if found is None or not found[3] or len(found[0]) < 2:
+    literal = _string(tree, offset)
+    if literal is None or not literal[3] or len(literal[0]) < 2:
         return None
-    path, name, span, _ = found
+    path, name, span, _ = literal
     owner = tree.root.at(path[:-2]) if tree.root is not None else None
     if owner is None or owner.kind != "object" or str(path[-2]) not in _inputs_of(owner):
         return None
@@ -358,10 +358,10 @@ def _inputs_of(owner: JsonNode) -> tuple[str, ...]:
 
 def in_profile(snapshot: Snapshot, offset: int) -> Subject | None:
     """In a profile: the tools that it names."""
-    found = _string(snapshot.profile.tree, offset)
-    if found is None:
+    literal = _string(snapshot.profile.tree, offset)
+    if literal is None:
         return None
-    path, name, span, key = found
+    path, name, span, key = literal
     listed = not key and len(path) == 2 and path[0] == "tool_ids_inventory"
     toggled = key and len(path) == 3 and path[:2] == ("toolCallConfig", "toolToggles")
     return tool_subject(snapshot, name, span) if listed or toggled else None

@@ -51,8 +51,8 @@ class _Count:
 
 def outline(snapshot: Snapshot) -> list[Symbol]:
     """The outline of a document: a manifest's tool with its parts, a text's blocks with their calls, a profile's tools."""
-    made = answer(snapshot, "outline")
-    return made(snapshot) if made is not None else []
+    outliner = answer(snapshot, "outline")
+    return outliner(snapshot) if outliner is not None else []
 
 
 # Texts
@@ -123,9 +123,9 @@ def outline_of_manifest(snapshot: Snapshot) -> list[Symbol]:
     selection = inner(tree.text, *node.span) if node is not None else (root.start, root.start)
     symbol = Symbol(name, "tool", root.span, selection, detail, [])
     for member in root.members:
-        found = _part(tree, member, count)
-        if found is not None:
-            symbol.children.append(found)
+        child = _part(tree, member, count)
+        if child is not None:
+            symbol.children.append(child)
     return [symbol]
 
 

@@ -113,11 +113,11 @@ def _card(snapshot: Snapshot, path: str, name: str) -> str:
     raw = root.to_python() if root is not None else None
     if not is_object(raw):
         return ""
-    made = workflow_tool(name.removeprefix(PREFIX), raw)
-    title, description = raw.get("name"), made["description"]
+    definition = workflow_tool(name.removeprefix(PREFIX), raw)
+    title, description = raw.get("name"), definition["description"]
     parts = [f"**{name}**" + (f" {title}" if isinstance(title, str) and title else "")]
     parts.append(str(description) if description else "No description: the model has only the name to go by.")
-    inputs = _inputs(made["parameters"])
+    inputs = _inputs(definition["parameters"])
     if inputs:
         parts.append("\n".join(inputs))
     parts.append(f"Workflow in {code(posixpath.relpath(path, posixpath.dirname(snapshot.path) or '.'))}")
@@ -134,7 +134,7 @@ def _inputs(parameters: Json) -> list[str]:
         if len(lines) >= MAX_INPUTS:
             lines.append("- …")
             break
-        said = schema.get("description") if is_object(schema) else None
-        about = f": {said}" if isinstance(said, str) else ""
+        description = schema.get("description") if is_object(schema) else None
+        about = f": {description}" if isinstance(description, str) else ""
         lines.append(f"- `{name}` ({type_name(schema)}{', required' if name in needed else ''}){about}")
     return lines

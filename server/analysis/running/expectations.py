@@ -174,8 +174,8 @@ def text_of_output(result: ExecutionResult) -> str:
     if result.output is UNSET:
         return ""
     output: object = result.output
-    given = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
-    return given.replace("\r\n", "\n")
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
+    return text.replace("\r\n", "\n")
 
 
 def _lines(text: str) -> list[str]:
@@ -183,9 +183,9 @@ def _lines(text: str) -> list[str]:
     return lines if len(lines) <= MAX_DIFFERENCES else [*lines[:MAX_DIFFERENCES], "… and more"]
 
 
-def _difference(wanted: str, given: str) -> list[str]:
+def _difference(wanted: str, output: str) -> list[str]:
     """Where two texts differ, a line of the expected one with ``-``, of the given one with ``+``."""
-    one, other = wanted[:20_000].split("\n")[:400], given.rstrip("\n")[:20_000].split("\n")[:400]
-    changed = list(difflib.unified_diff(one, other, n=0, lineterm=""))[2:]
+    wanted_lines, other = wanted[:20_000].split("\n")[:400], output.rstrip("\n")[:20_000].split("\n")[:400]
+    changed = list(difflib.unified_diff(wanted_lines, other, n=0, lineterm=""))[2:]
     lines = [f"{line[0]} {line[1:]}" for line in changed if not line.startswith("@@")]
     return lines if len(lines) <= MAX_DIFFERENCES else [*lines[:MAX_DIFFERENCES], "… and more"]

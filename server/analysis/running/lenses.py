@@ -88,12 +88,12 @@ def lenses(snapshot: Snapshot, around: Around) -> list[Lens]:
 
 def run_actions(snapshot: Snapshot, span: Span, around: Around) -> list[Lens]:
     """What can be done at a place of a document: the offers of the targets there, without the ones that only tell."""
-    found = target_at(snapshot, span)
-    if found is None:
+    runnable = target_at(snapshot, span)
+    if runnable is None:
         return []
-    here = [found]
-    if found.kind == "call":
-        here += [target for target in targets(snapshot) if target.kind == "block" and target.block == found.block]
+    here = [runnable]
+    if runnable.kind == "call":
+        here += [target for target in targets(snapshot) if target.kind == "block" and target.block == runnable.block]
     wanted = _wanted(snapshot, around, counts=False)
     return [
         lens

@@ -46,17 +46,17 @@ def converted(snapshot: Snapshot, target: Target, to: Protocol) -> Rewritten:
         return Rewritten(problem=target.reason)
     if target.protocol == to:
         return Rewritten(problem=f"it is written in {title_of(to)} already")
-    made = _alone(snapshot, target, to)
-    if isinstance(made, str):
-        return Rewritten(problem=made)
-    new = made.text.rstrip("\n")
-    if made.refused or not new:
-        return Rewritten(losses=tuple(made.losses), problem="; ".join(loss.message for loss in made.losses))
+    conversion = _alone(snapshot, target, to)
+    if isinstance(conversion, str):
+        return Rewritten(problem=conversion)
+    new = conversion.text.rstrip("\n")
+    if conversion.refused or not new:
+        return Rewritten(losses=tuple(conversion.losses), problem="; ".join(loss.message for loss in conversion.losses))
     after = snapshot.read(snapshot.text[:start] + new + snapshot.text[end:])
     if _running(after) != _running(snapshot.document):
         why = f"in this place {title_of(to)} would not be read as the same calls"
-        return Rewritten(losses=tuple(made.losses), problem=why)
-    return Rewritten(new, Edit(start, end, new), tuple(made.losses))
+        return Rewritten(losses=tuple(conversion.losses), problem=why)
+    return Rewritten(new, Edit(start, end, new), tuple(conversion.losses))
 
 
 def can_become(snapshot: Snapshot, target: Target) -> tuple[Protocol, ...]:
@@ -76,12 +76,12 @@ def copied(snapshot: Snapshot, target: Target, form: Form) -> Rewritten:
         return Rewritten(_command_lines(snapshot, target))
     if form == target.protocol:
         return Rewritten(snapshot.text[target.span[0] : target.span[1]] + "\n")
-    made = _alone(snapshot, target, form)
-    if isinstance(made, str):
-        return Rewritten(problem=made)
-    if made.refused or not made.text:
-        return Rewritten(losses=tuple(made.losses), problem="; ".join(loss.message for loss in made.losses))
-    return Rewritten(made.text, losses=tuple(made.losses))
+    conversion = _alone(snapshot, target, form)
+    if isinstance(conversion, str):
+        return Rewritten(problem=conversion)
+    if conversion.refused or not conversion.text:
+        return Rewritten(losses=tuple(conversion.losses), problem="; ".join(loss.message for loss in conversion.losses))
+    return Rewritten(conversion.text, losses=tuple(conversion.losses))
 
 
 def _alone(snapshot: Snapshot, target: Target, to: str) -> Conversion | str:
@@ -128,7 +128,7 @@ def _command_lines(snapshot: Snapshot, target: Target) -> str:
 
             checked = check_parsed(call, document.text, cast("Tool", tool), None)
             args = checked.coerced if checked.valid else args
-        given = msgspec.json.encode(args).decode("utf-8", "replace")
+        arguments = msgspec.json.encode(args).decode("utf-8", "replace")
         # JSON says the same with an escape, and no terminal takes it for a command.
-        lines.append(f"tamis call {shlex.quote(call.tool_id)} --args {shlex.quote(plain(given))}")
+        lines.append(f"tamis call {shlex.quote(call.tool_id)} --args {shlex.quote(plain(arguments))}")
     return "".join(line + "\n" for line in lines)

@@ -87,8 +87,8 @@ def selected(document: Document, target: Target) -> Document:
 def example_input(snapshot: Snapshot, number: int) -> dict[str, Any] | None:
     """The input of an example as it is written, comments and trailing commas allowed; None when it is no object."""
     node = _node(snapshot, f"/examples/{number}/input")
-    given = node.to_python() if node is not None else None
-    return given if is_object(given) else None
+    arguments = node.to_python() if node is not None else None
+    return arguments if is_object(arguments) else None
 
 
 def expected_output(snapshot: Snapshot, number: int) -> tuple[bool, Any]:
@@ -145,7 +145,9 @@ def _needs(snapshot: Snapshot, block: Block, number: int) -> tuple[str, ...]:
         return ()
     from tamis.server.analysis.running.variables import needed, variables_in
 
-    return tuple(one.name for one in needed(block, snapshot.text, variables_in(snapshot)) if one.block < number)
+    return tuple(
+        variable.name for variable in needed(block, snapshot.text, variables_in(snapshot)) if variable.block < number
+    )
 
 
 def _of_call(block: Block, number: int, place: int, call: Call, reason: str) -> Target:

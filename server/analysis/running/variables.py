@@ -139,9 +139,9 @@ def names_in(snapshot: Snapshot) -> list[Named]:
         return []
     names: list[Named] = []
     for number, block in enumerate(snapshot.document.blocks):
-        given = None if block.aside or not block.calls else _name_above(snapshot.text, block.span[0])
-        if given is not None:
-            names.append(Named(given[0], given[1], number))
+        heading = None if block.aside or not block.calls else _name_above(snapshot.text, block.span[0])
+        if heading is not None:
+            names.append(Named(heading[0], heading[1], number))
     return names
 
 
@@ -172,10 +172,12 @@ def is_name(text: str) -> bool:
 
 def known_names(variables: Variables, block: int | None = None) -> dict[str, str]:
     """What a reference may name, each with a few words on it; of blocks those before ``block``."""
-    found = {
-        f"{one.name}.output": "the result of an earlier block" for one in variables.named if _is_before(one, block)
+    descriptions = {
+        f"{variable.name}.output": "the result of an earlier block"
+        for variable in variables.named
+        if _is_before(variable, block)
     }
-    return found | {name: _shown(value) for name, value in variables.values.items()}
+    return descriptions | {name: _shown(value) for name, value in variables.values.items()}
 
 
 def _is_before(named: Named, block: int | None) -> bool:
@@ -191,7 +193,7 @@ def told(reference: Reference, variables: Variables, block: int) -> str:
     """A reference in a few words of Markdown: what it stands for and where that is from; never a secret's value."""
     if reference.secret:
         return f"The secret {code(reference.secret)}, which only a parameter marked `x-secret` is given. Its value is never shown."
-    first = next((one for one in variables.named if one.name == reference.head), None)
+    first = next((variable for variable in variables.named if variable.name == reference.head), None)
     if first is not None and _is_before(first, block):
         return f"From the last result of the block {code(reference.head)} above."
     value = _walk(variables.values.get(reference.head, MISSING), reference.name)
@@ -207,7 +209,7 @@ def look_up(reference: Reference, variables: Variables, block: int | None) -> An
     """What a reference leads to; ``MISSING`` where it leads nowhere, ``OPEN`` where only a run has it."""
     if reference.secret:
         return variables.secrets.get(reference.secret, OPEN)
-    first = next((one for one in variables.named if one.name == reference.head), None)
+    first = next((variable for variable in variables.named if variable.name == reference.head), None)
     if first is not None:
         if not _is_before(first, block) or reference.name == reference.head:
             return MISSING
@@ -267,18 +269,18 @@ def filled(call: Call, text: str, variables: Variables, block: int | None = None
     """A call with everything put in that is known; what is not stays as it is written."""
     if not any("{{" in text[param.span[0] : param.span[1]] for param in call.params):
         return Filled(call)
-    found = list(references(call, text))
+    mentions = list(references(call, text))
     if not variables.in_use:
-        found = [reference for reference in found if reference.secret]
-    values = {reference.span: look_up(reference, variables, block) for reference in found}
+        mentions = [reference for reference in mentions if reference.secret]
+    values = {reference.span: look_up(reference, variables, block) for reference in mentions}
     left = MAX_FILLED_CHARS
-    for reference in found:
+    for reference in mentions:
         value = values[reference.span]
         left -= len(_as_text(value)) if value is not MISSING and value is not OPEN else 0
         if left < 0:
             values[reference.span] = MISSING
-    unknown = tuple(reference for reference in found if values[reference.span] is MISSING)
-    waiting = tuple(reference for reference in found if values[reference.span] is OPEN)
+    unknown = tuple(reference for reference in mentions if values[reference.span] is MISSING)
+    waiting = tuple(reference for reference in mentions if values[reference.span] is OPEN)
     known = {span: value for span, value in values.items() if value is not MISSING and value is not OPEN}
     if known or variables.in_use:
         params = [
@@ -286,7 +288,7 @@ def filled(call: Call, text: str, variables: Variables, block: int | None = None
         ]
         call = msgspec.structs.replace(call, params=params)
     return Filled(
-        call, unknown, waiting, tuple(reference for reference in found if reference.secret), too_long=left < 0
+        call, unknown, waiting, tuple(reference for reference in mentions if reference.secret), too_long=left < 0
     )
 
 
@@ -414,22 +416,22 @@ def _filled_string(text: str, variables: Variables, unknown: list[str]) -> Any:
         reference = Reference((0, 0), match[2], "", whole=False)
         if not variables.in_use and not reference.secret:
             return MISSING
-        found = look_up(reference, variables, None)
-        if found is MISSING or found is OPEN:
+        content = look_up(reference, variables, None)
+        if content is MISSING or content is OPEN:
             unknown.append(match[2])
             return MISSING
-        return found
+        return content
 
     whole = _REFERENCE.fullmatch(text)
     if whole is not None and not whole[1]:
-        found = named(whole)
-        return text if found is MISSING else found
+        filling = named(whole)
+        return text if filling is MISSING else filling
 
     def put(match: re.Match[str]) -> str:
         if match[1]:
             return match[0][1:] if variables.in_use else match[0]
-        found = named(match)
-        return match[0] if found is MISSING else _as_text(found)
+        filling = named(match)
+        return match[0] if filling is MISSING else _as_text(filling)
 
     return _REFERENCE.sub(put, text)
 
@@ -508,13 +510,15 @@ def _of_example(span: Span, text: str, variables: Variables) -> Iterator[tuple[S
 def _of_names(variables: Variables) -> list[Diag]:
     diagnostics: list[Diag] = []
     seen: set[str] = set()
-    for one in variables.named:
-        if not is_name(one.name):
+    for variable in variables.named:
+        if not is_name(variable.name):
             why = f"a name begins with a letter and holds letters, digits, '_' and '-', at most {MAX_NAME_CHARS}"
-            diagnostics.append(Diag("VA473", one.span, {"name": one.name[:MAX_NAME_CHARS], "why": why}))
-        elif one.name in seen:
-            diagnostics.append(Diag("VA473", one.span, {"name": one.name, "why": "an earlier block has it already"}))
-        seen.add(one.name)
+            diagnostics.append(Diag("VA473", variable.span, {"name": variable.name[:MAX_NAME_CHARS], "why": why}))
+        elif variable.name in seen:
+            diagnostics.append(
+                Diag("VA473", variable.span, {"name": variable.name, "why": "an earlier block has it already"})
+            )
+        seen.add(variable.name)
     return diagnostics
 
 
@@ -524,7 +528,7 @@ def _of_unknown(reference: Reference, variables: Variables, block: int, *, too_l
         return Diag(
             "VA470", reference.span, {"name": reference.name, "environment": variables.environment, "hint": why}
         )
-    if any(one.name == reference.head for one in variables.named):
+    if any(variable.name == reference.head for variable in variables.named):
         why = "does not stand before this one"
         if reference.name == reference.head:
             why = f"gives a result: write {reference.head}.output"
@@ -553,8 +557,8 @@ def _of_secrets(snapshot: Snapshot, call: Call, secrets: Sequence[Reference]) ->
 def needed(block: Block, text: str, variables: Variables) -> list[Named]:
     """The named blocks whose results a block uses, in the order of the document, without those that these use in turn."""
     heads = {reference.head for call in block.calls for reference in references(call, text) if not reference.secret}
-    first = {one.name: one for one in reversed(variables.named)}
-    return [one for one in variables.named if one.name in heads and first[one.name] is one]
+    first = {variable.name: variable for variable in reversed(variables.named)}
+    return [variable for variable in variables.named if variable.name in heads and first[variable.name] is variable]
 
 
 def chain_of(snapshot: Snapshot, block: int, variables: Variables) -> list[int]:
@@ -562,10 +566,10 @@ def chain_of(snapshot: Snapshot, block: int, variables: Variables) -> list[int]:
     blocks, chosen, waiting = snapshot.document.blocks, {block}, [block]
     while waiting:
         number = waiting.pop()
-        for one in needed(blocks[number], snapshot.text, variables):
-            if one.block < number and one.block not in chosen:
-                chosen.add(one.block)
-                waiting.append(one.block)
+        for variable in needed(blocks[number], snapshot.text, variables):
+            if variable.block < number and variable.block not in chosen:
+                chosen.add(variable.block)
+                waiting.append(variable.block)
     return sorted(chosen)
 
 
@@ -629,19 +633,19 @@ async def ready_to_run(
 
 
 async def example_ready(
-    given: dict[str, Any], variables: Variables, tool: Any, secret_of: SecretOf
+    arguments: dict[str, Any], variables: Variables, tool: Any, secret_of: SecretOf
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The input of a manifest's example with everything put in, and the spellings of the secrets among it. Raises ``NotReady``."""
     secrets: dict[str, str] = {}
     spellings: set[str] = set()
-    named = list(secrets_of(given))
+    named = list(secrets_of(arguments))
     for path, name, whole in named:
         if not (whole and len(path) == 1 and takes_secret(tool.manifest.parameters, path[0])):
             raise NotReady(message(Diag("VA472", (0, 0), {"name": name, "p": ".".join(path)})))
     for _, name, _ in named:
         secrets[name], spelled = await secret_of(name, tool)
         spellings.update(spelled)
-    args, unknown = filled_json(given, msgspec.structs.replace(variables, secrets=secrets))
+    args, unknown = filled_json(arguments, msgspec.structs.replace(variables, secrets=secrets))
     if unknown:
         near = hint(best(unknown[0], known_names(variables)))
         raise NotReady(

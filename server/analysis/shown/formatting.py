@@ -37,15 +37,15 @@ def format_document(snapshot: Snapshot, layout: Layout | None = None, *, sort_ke
 
     ``sort_keys`` puts a manifest's fields in the order of seed 003 as well, as ``tamis format`` does.
     """
-    made = answer(snapshot, "format")
-    return made(snapshot, layout or Layout(), sort_keys=sort_keys) if made is not None else ()
+    formatter = answer(snapshot, "format")
+    return formatter(snapshot, layout or Layout(), sort_keys=sort_keys) if formatter is not None else ()
 
 
 def format_ranges(snapshot: Snapshot, spans: list[Span], layout: Layout | None = None) -> tuple[Edit, ...]:
     """The edits of ``format_document`` that belong to the lines of some spans, or to the blocks that they touch."""
-    made = answer(snapshot, "format_ranges")
+    formatter = answer(snapshot, "format_ranges")
     wanted = [_lines(snapshot.text, span) for span in spans]
-    return made(snapshot, wanted, layout or Layout()) if made is not None else ()
+    return formatter(snapshot, wanted, layout or Layout()) if formatter is not None else ()
 
 
 def format_blocks(snapshot: Snapshot, _layout: Layout, *, sort_keys: bool) -> tuple[Edit, ...]:
@@ -92,26 +92,26 @@ def _lines(text: str, span: Span) -> Span:
 def _json(snapshot: Snapshot, layout: Layout, *, sort_keys: bool = False) -> list[Edit]:
     text = snapshot.text
     order, inner = (FIELD_ORDER, {"handler": HANDLER_ORDER}) if sort_keys and snapshot.kind == "manifest" else ((), {})
-    made = format_json(text.replace("\r\n", "\n"), order, inner, indent=layout.indent).text
-    if made is None:
+    formatted = format_json(text.replace("\r\n", "\n"), order, inner, indent=layout.indent).text
+    if formatted is None:
         return []
-    made = _final_newlines(text, made, layout)
+    formatted = _final_newlines(text, formatted, layout)
     if _line_end(text) != "\n":
-        made = made.replace("\n", _line_end(text))
-    edits = None if order else layout_edits(text, made)
-    return line_edits(text, made) if edits is None else edits
+        formatted = formatted.replace("\n", _line_end(text))
+    edits = None if order else layout_edits(text, formatted)
+    return line_edits(text, formatted) if edits is None else edits
 
 
-def _final_newlines(text: str, made: str, layout: Layout) -> str:
+def _final_newlines(text: str, formatted: str, layout: Layout) -> str:
     """The end of the text as the editor wants it; the canonical form ends with one line feed."""
-    body = made.rstrip("\n")
+    body = formatted.rstrip("\n")
     had = len(text) - len(text.rstrip("\r\n"))
     lines = text[len(text) - had :].replace("\r\n", "\n")
     if not lines and layout.insert_final_newline is False:
         return body
     if len(lines) > 1 and layout.trim_final_newlines is False:
         return body + "\n" * len(lines)
-    return made
+    return formatted
 
 
 def _line_end(text: str) -> str:
@@ -141,8 +141,8 @@ def _blocks(snapshot: Snapshot, wanted: list[Span] | None) -> list[Edit]:
     document = snapshot.read(plain) if crlf else snapshot.document
     edits: list[Edit] = []
     for (start, end), new in format_blocks(document, snapshot.reading, snapshot.protocol).made:
-        found = line_edits(plain[start:end], new)
-        edits += [Edit(edit.start + start, edit.end + start, edit.new_text) for edit in found]
+        block_edits = line_edits(plain[start:end], new)
+        edits += [Edit(edit.start + start, edit.end + start, edit.new_text) for edit in block_edits]
     if crlf:
         edits = list(with_crlf(plain, edits))
     if wanted is not None:

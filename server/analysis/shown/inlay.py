@@ -131,12 +131,12 @@ def _pointer(name: str) -> str:
 
 def _defaults(snapshot: Snapshot, block: Block, call: Call, tool: ToolView) -> Iterator[Hint]:
     """What the manifest says of the parameters that were left out."""
-    given = {param.name for param in call.params}
+    param_names = {param.name for param in call.params}
     left: list[tuple[str, str]] = []
     for name, schema in snapshot.properties(call.tool_id).items():
         here = resolved(schema, tool.manifest.parameters)
         if (
-            name not in given
+            name not in param_names
             and "default" in here
             and here.get("deprecated") is not True
             and here.get("x-secret") is not True

@@ -61,15 +61,15 @@ def tokens_of_json(snapshot: Snapshot, span: Span | None, *, whole: bool, cache:
     if tree.root is not None:
         walk.root(tree.root)
     low, high = walk.span
-    found = [token for token in walk.found if token[0] < token[1] and token[0] < high and low < token[1]]
-    found.sort()
+    tokens = [token for token in walk.found if token[0] < token[1] and token[0] < high and low < token[1]]
+    tokens.sort()
     if whole:
-        found = _filled(snapshot.text, found, tree.comments, walk.span)
-    return found
+        tokens = _filled(snapshot.text, tokens, tree.comments, walk.span)
+    return tokens
 
 
 def _filled(text: str, roles: list[Token], comments: list[Span], span: Span) -> list[Token]:
-    found: list[Token] = []
+    filled_tokens: list[Token] = []
     taken: list[Token] = sorted([*roles, *((*comment, COMMENT, 0) for comment in comments)])
     taken = [token for token in taken if token[0] < span[1] and span[0] < token[1]]
     at = text.rfind("\n", 0, span[0]) + 1
@@ -79,11 +79,11 @@ def _filled(text: str, roles: list[Token], comments: list[Span], span: Span) -> 
             first = match[0][0]
             kind = STRING if first == '"' else KEYWORD if first.isalpha() else NUMBER
             if match.end() > span[0]:
-                found.append((*match.span(), kind, 0))
+                filled_tokens.append((*match.span(), kind, 0))
         if at <= start < end:
-            found.append(token)
+            filled_tokens.append(token)
         at = max(at, end)
-    return found
+    return filled_tokens
 
 
 class _Walk:

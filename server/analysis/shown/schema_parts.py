@@ -21,12 +21,12 @@ def resolved(schema: object, root: object) -> Schema:
         if not (isinstance(ref, str) and ref.startswith("#/")):
             return cast("Schema", here)
         try:
-            found = resolve(cast("Json", root), ref)
+            target = resolve(cast("Json", root), ref)
         except KeyError:
             return {}
         here = (
-            {**cast("Schema", found), **{key: value for key, value in here.items() if key != "$ref"}}
-            if is_object(found)
+            {**cast("Schema", target), **{key: value for key, value in here.items() if key != "$ref"}}
+            if is_object(target)
             else {}
         )
     return {}
@@ -34,7 +34,7 @@ def resolved(schema: object, root: object) -> Schema:
 
 def types_of(schema: Schema) -> frozenset[str]:
     """The types that a schema names, also in its branches; empty where it names none."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     pending: list[Any] = [schema]
     for _ in range(_MAX_STEPS):
         if not pending:
@@ -44,16 +44,16 @@ def types_of(schema: Schema) -> frozenset[str]:
             continue
         kind = here.get("type")
         if isinstance(kind, str):
-            found.add(kind)
+            kinds.add(kind)
         elif is_list(kind):
-            found.update(item for item in kind if isinstance(item, str))
+            kinds.update(item for item in kind if isinstance(item, str))
         else:
             listed = [here["const"]] if "const" in here else here.get("enum")
-            found.update(_type_of(value) for value in (listed if is_list(listed) else []))
+            kinds.update(_type_of(value) for value in (listed if is_list(listed) else []))
             for key in ("anyOf", "oneOf", "allOf"):
                 parts = here.get(key)
                 pending.extend(parts if is_list(parts) else [])
-    return frozenset(found)
+    return frozenset(kinds)
 
 
 def _type_of(value: object) -> str:

@@ -33,16 +33,16 @@ def selection(snapshot: Snapshot, offset: int) -> list[Span]:
 
 def nested(spans: list[Span], offset: int) -> list[Span]:
     """Of spans around an offset those that hold one another, from the smallest outwards."""
-    found: list[Span] = []
+    chain: list[Span] = []
     around = [span for span in spans if span[0] <= offset <= span[1]]
     for span in sorted(around, key=lambda span: (span[1] - span[0], span[0])):
-        if not found:
-            found.append(span)
+        if not chain:
+            chain.append(span)
             continue
-        last = found[-1]
+        last = chain[-1]
         if span != last and span[0] <= last[0] and last[1] <= span[1]:
-            found.append(span)
-    return found or [spans[-1]]
+            chain.append(span)
+    return chain or [spans[-1]]
 
 
 def _words(text: str, offset: int) -> Iterator[Span]:

@@ -21,10 +21,10 @@ def prepare(session: Session, params: types.CallHierarchyPrepareParams) -> list[
     """The callers at a position."""
     from tamis.server.analysis.navigation.references import callers_at
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return []
-    document, snapshot = found
+    document, snapshot = opened
     places = Elsewhere(session, snapshot)
     return [_item(places, caller) for caller in callers_at(snapshot, offset_of(document, params.position))]
 
@@ -60,14 +60,14 @@ def outgoing_calls(session: Session, params: types.CallHierarchyOutgoingCallsPar
 
 def _item(places: Elsewhere, caller: Caller) -> dict[str, Any]:
     span = places.range(caller.path, caller.span)
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "name": caller.name,
         "kind": _FUNCTION if caller.tool_id else _FILE,
         "uri": places.uri(caller.path),
         "range": span,
         "selectionRange": span,
     }
-    return {**made, "detail": caller.detail} if caller.detail else made
+    return {**members, "detail": caller.detail} if caller.detail else members
 
 
 REQUESTS = (

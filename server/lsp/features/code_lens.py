@@ -41,11 +41,11 @@ def code_lens(session: Session, params: types.CodeLensParams) -> msgspec.Raw | l
     ):
         return []
     snapshot = session.workspace.snapshot(document, wait=0.5)
-    found = lenses(snapshot, around(session, document, snapshot))
+    offered = lenses(snapshot, around(session, document, snapshot))
     places: dict[tuple[int | str, ...], Any] = {}
     # Written here: the framework's converter would look at each of thousands of objects.
-    made = [_to_lens(document, lens, places) for lens in found]
-    return msgspec.Raw(encode(_in_order(made) if _sorts_lenses(session) else made))
+    entries = [_to_lens(document, lens, places) for lens in offered]
+    return msgspec.Raw(encode(_in_order(entries) if _sorts_lenses(session) else entries))
 
 
 def _sorts_lenses(session: Session) -> bool:
@@ -85,7 +85,7 @@ def resolve(session: Session, params: types.CodeLens) -> dict[str, Any]:
         }
     }
     arguments = data.get("arguments")
-    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    argument = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     if data.get("command") not in COMMANDS:
         # Complete as it came, or none of ours: what it had, it keeps.
         given_back: Any = params.command
@@ -94,8 +94,8 @@ def resolve(session: Session, params: types.CodeLens) -> dict[str, Any]:
             if given_back.arguments is not None:
                 lens["command"]["arguments"] = given_back.arguments
         return lens
-    title = _title(session, str(data.get("resolve")), given)
-    lens["command"] = {"title": title, "command": str(data.get("command", "")), "arguments": [given]}
+    title = _title(session, str(data.get("resolve")), argument)
+    lens["command"] = {"title": title, "command": str(data.get("command", "")), "arguments": [argument]}
     return lens
 
 
@@ -108,14 +108,14 @@ def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
     client = session.workspace.client
     edits = session.can("workspace.applyEdit")
     tries = session.capability("experimental.tamis.try") is True
-    found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits, tries=tries)
+    surroundings = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits, tries=tries)
     if not session.has_runs(document.uri):
-        return found
+        return surroundings
     spans = [target.span for target in targets(snapshot)]
     runs = session.runs.results(document.uri, document.text, spans)
     return Around(
-        found.trusted,
-        found.enabled,
+        surroundings.trusted,
+        surroundings.enabled,
         {span: in_short(run) for span, run in runs.items()},
         session.runs.asking(document.uri, document.text, spans),
         edits,
@@ -174,18 +174,18 @@ def _to_lens(document: Document, lens: Lens, places: dict[tuple[int | str, ...],
     arguments = {**places[key], **lens.more}
     if lens.span not in places:
         places[lens.span] = convert.to_range(document, lens.span)
-    made: dict[str, Any] = {"range": places[lens.span]}
+    members: dict[str, Any] = {"range": places[lens.span]}
     if lens.resolve:
-        made["data"] = {"resolve": lens.resolve, "command": lens.command, "arguments": arguments}
+        members["data"] = {"resolve": lens.resolve, "command": lens.command, "arguments": arguments}
     else:
-        made["command"] = {"title": lens.title, "command": lens.command, "arguments": [arguments]}
-    return made
+        members["command"] = {"title": lens.title, "command": lens.command, "arguments": [arguments]}
+    return members
 
 
-def _title(session: Session, resolve: str, given: dict[str, Any]) -> str:
+def _title(session: Session, resolve: str, argument: dict[str, Any]) -> str:
     from tamis.server.analysis.running.lenses import resolved_title
 
-    uri, tool_id = str(given.get("uri", "")), str(given.get("toolId", ""))
+    uri, tool_id = str(argument.get("uri", "")), str(argument.get("toolId", ""))
     document = session.documents.get(uri)
     if document is None:
         return "Preview prompt" if resolve == "prompt" else "references"

@@ -78,8 +78,8 @@ def _client(session: Session) -> Client:
     capability = session.capability
 
     def listed(path: str) -> list[Any]:
-        found = capability(path)
-        return cast("list[Any]", found) if isinstance(found, list) else []
+        supported = capability(path)
+        return cast("list[Any]", supported) if isinstance(supported, list) else []
 
     formats = listed(_ITEM + "documentationFormat")
     defaults = listed("textDocument.completion.completionList.itemDefaults")
@@ -264,10 +264,10 @@ class _Maker:
             item.text_edit = TextEdit(whole, text)
 
     def _range(self, span: tuple[int, int]) -> Range:
-        found = self._ranges.get(span)
-        if found is None:
-            found = self._ranges[span] = self._document.range(span)
-        return found
+        place = self._ranges.get(span)
+        if place is None:
+            place = self._ranges[span] = self._document.range(span)
+        return place
 
     def _document_item(self, item: CompletionItem, proposal: Proposal, index: int) -> None:
         if self._number:

@@ -43,10 +43,10 @@ def _answer(
     ask: Callable[[Snapshot, int], Found],
     name: str,
 ) -> list[dict[str, Any]]:
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return []
-    document, snapshot = found
+    document, snapshot = opened
     leads = ask(snapshot, offset_of(document, params.position))
     places = Elsewhere(session, snapshot)
     targets = [placed for target in leads.targets if (placed := place(places, target)) is not None]

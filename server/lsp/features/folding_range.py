@@ -29,8 +29,8 @@ def folding_range(session: Session, params: types.FoldingRangeParams) -> msgspec
         limit=limit if isinstance(limit, int) and limit > 0 else None,
         texts=session.capability("textDocument.foldingRange.foldingRange.collapsedText") is True,
     )
-    found = folds(session.workspace.snapshot(document, wait=0.5))
-    return msgspec.Raw(msgspec.json.encode(fold_ranges(document, found, wish)))
+    areas = folds(session.workspace.snapshot(document, wait=0.5))
+    return msgspec.Raw(msgspec.json.encode(fold_ranges(document, areas, wish)))
 
 
 REQUESTS = (

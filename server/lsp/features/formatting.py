@@ -54,7 +54,7 @@ def _ranges(
     document = session.documents.get(uri)
     if document is None or not serves(document.kind, "format"):
         return None
-    spans = [convert.to_span(document, one) for one in wanted]
+    spans = [convert.to_span(document, place) for place in wanted]
     snapshot = session.workspace.snapshot(document, wait=0.5)
     return _edits(document, format_ranges(snapshot, spans, _layout(options)))
 

@@ -55,9 +55,9 @@ def resolve(session: Session, hint: types.InlayHint) -> types.InlayHint:
     from tamis.server.analysis.shown.inlay import token_tooltip
 
     data: Any = hint.data
-    given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    document = session.documents.get(str(given.get("uri")))
-    if document is not None and given.get("tooltip") == "tokens":
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    document = session.documents.get(str(fields.get("uri")))
+    if document is not None and fields.get("tooltip") == "tokens":
         snapshot = session.workspace.snapshot(document, wait=0.5)
         text = token_tooltip(snapshot, prompt_view(session, snapshot))
         hint.tooltip = cast("Any", {"kind": "markdown", "value": text}) if text else None
@@ -79,8 +79,8 @@ def _results(session: Session, document: Document, snapshot: Snapshot) -> dict[S
     from tamis.server.lsp.running.runs import in_short
 
     spans = [target.span for target in targets(snapshot)]
-    found = runs.results(document.uri, document.text, spans)
-    return {span: in_short(run).title for span, run in found.items()}
+    by_span = runs.results(document.uri, document.text, spans)
+    return {span: in_short(run).title for span, run in by_span.items()}
 
 
 def _tooltip(session: Session, snapshot: Snapshot, hint: Hint) -> str:
@@ -90,31 +90,31 @@ def _tooltip(session: Session, snapshot: Snapshot, hint: Hint) -> str:
 
 
 def _plain(document: Document, hint: Hint, manifests: _Manifests, tooltip: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"position": msgspec.to_builtins(document.range((hint.offset, hint.offset)).start)}
-    made["label"] = [_part(part, manifests) for part in hint.parts]
+    members: dict[str, Any] = {"position": msgspec.to_builtins(document.range((hint.offset, hint.offset)).start)}
+    members["label"] = [_part(part, manifests) for part in hint.parts]
     if hint.kind:
-        made["kind"] = _KINDS[hint.kind]
+        members["kind"] = _KINDS[hint.kind]
     tooltip = hint.tooltip or tooltip
     if tooltip:
-        made["tooltip"] = {"kind": "markdown", "value": tooltip}
+        members["tooltip"] = {"kind": "markdown", "value": tooltip}
     if hint.left:
-        made["paddingLeft"] = True
+        members["paddingLeft"] = True
     if hint.right:
-        made["paddingRight"] = True
+        members["paddingRight"] = True
     if hint.later:
-        made["data"] = {"uri": document.uri, "tooltip": hint.later}
-    return made
+        members["data"] = {"uri": document.uri, "tooltip": hint.later}
+    return members
 
 
 def _part(part: Part, manifests: _Manifests) -> dict[str, Any]:
-    made: dict[str, Any] = {"value": part.text}
+    members: dict[str, Any] = {"value": part.text}
     if part.tooltip:
-        made["tooltip"] = {"kind": "markdown", "value": part.tooltip}
+        members["tooltip"] = {"kind": "markdown", "value": part.tooltip}
     if part.path:
         location = manifests.location(part.path, part.pointer)
         if location is not None:
-            made["location"] = location
-    return made
+            members["location"] = location
+    return members
 
 
 class _Manifests:

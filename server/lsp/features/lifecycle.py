@@ -32,13 +32,13 @@ def initialize(session: Session, params: InitializeParams) -> dict[str, Any]:
     session.trace.level = params.trace or "off"
     session.encoding = choose_encoding(session.capability("general.positionEncodings"))
     options: Any = params.initialization_options
-    given = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
+    members = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
     folders = _folders(session, params)
-    settings: Any = given.get("settings")
-    roots = read_options(given).roots if isinstance(settings, dict) and session.argv_root is None else ()
+    settings: Any = members.get("settings")
+    roots = read_options(members).roots if isinstance(settings, dict) and session.argv_root is None else ()
     # `roots` of the editor's settings name folders of the workspace, or any by an absolute path
     chosen = [os.path.normpath(os.path.join(folder, root)) for root in roots for folder in folders or ["/"]]
-    session.workspace.configure(list(dict.fromkeys(chosen)) or folders, given)
+    session.workspace.configure(list(dict.fromkeys(chosen)) or folders, members)
     return {
         "capabilities": session.announce(),
         "serverInfo": {"name": "tamis", "version": tamis.__version__},
@@ -98,9 +98,13 @@ def pull_settings(session: Session) -> bool:
         return False
 
     def take(result: Any) -> None:
-        found = cast("list[Any]", result) if isinstance(result, list) else []
+        sections = cast("list[Any]", result) if isinstance(result, list) else []
         # A client that never answers, or has nothing to say, must not keep the folders from being read.
-        if found and isinstance(found[0], dict) and session.workspace.change_settings(cast("object", found[0])):
+        if (
+            sections
+            and isinstance(sections[0], dict)
+            and session.workspace.change_settings(cast("object", sections[0]))
+        ):
             load(session, session.workspace.roots)
 
     session.ask("workspace/configuration", {"items": [{"section": SECTION}]}, take)

@@ -17,10 +17,10 @@ def linked_editing_range(session: Session, params: types.LinkedEditingRangeParam
     """The names that change together."""
     from tamis.server.analysis.navigation.links import WORD, linked_names
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return None
-    document, snapshot = found
+    document, snapshot = opened
     names = linked_names(snapshot, offset_of(document, params.position))
     if names is None:
         return None

@@ -21,10 +21,10 @@ def document_link(session: Session, params: types.DocumentLinkParams) -> list[di
     """What in a document leads to a file or a page."""
     from tamis.server.analysis.navigation.links import links_of
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return []
-    _document, snapshot = found
+    _document, snapshot = opened
     places = Elsewhere(session, snapshot)
     tooltips = session.can("textDocument.documentLink.tooltipSupport")
     document_link: list[dict[str, Any]] = []

@@ -76,7 +76,7 @@ def _related(session: Session, document: Document) -> dict[str, FullReport | Unc
     now = _paths_beside(workspace.snapshot(document))[:MAX_RELATED]
     before = session.reports.beside.get(document.uri, [])
     session.reports.beside[document.uri] = now
-    found: dict[str, FullReport | UnchangedReport] = {}
+    reports: dict[str, FullReport | UnchangedReport] = {}
     for path in dict.fromkeys((*now, *before)):
         other = workspace.open_document(path)
         if other is None:
@@ -87,8 +87,8 @@ def _related(session: Session, document: Document) -> dict[str, FullReport | Unc
         else:
             items = diagnostics.collect(session, other)
         if other.uri != document.uri:
-            found[other.uri] = _report(items, None)
-    return found
+            reports[other.uri] = _report(items, None)
+    return reports
 
 
 def _paths_beside(snapshot: Snapshot) -> list[str]:
@@ -255,33 +255,33 @@ class Reports:
     def _reported(self) -> dict[str, tuple[Document | None, _Found]]:
         """Files by the URI that the client knows them by, those with findings first in number."""
         workspace = self._session.workspace
-        found = dict(sorted(self._found.items()))
-        if len(found) > MAX_REPORTED:
-            with_findings = [path for path, one in found.items() if one.items]
+        by_path = dict(sorted(self._found.items()))
+        if len(by_path) > MAX_REPORTED:
+            with_findings = [path for path, report in by_path.items() if report.items]
             if len(with_findings) > MAX_REPORTED and not self._cut:
                 self._cut = True
                 self._session.log(
                     f"{len(with_findings)} files have findings; those of the first {MAX_REPORTED} are reported"
                 )
-            found = {path: found[path] for path in with_findings[:MAX_REPORTED]}
+            by_path = {path: by_path[path] for path in with_findings[:MAX_REPORTED]}
         result: dict[str, tuple[Document | None, _Found]] = {}
-        for path, one in found.items():
+        for path, report in by_path.items():
             document = workspace.open_document(path)
-            result[document.uri if document is not None else uri_of(path)] = (document, one)
+            result[document.uri if document is not None else uri_of(path)] = (document, report)
         return result
 
     def _answer(self, asked: _Asked, reported: dict[str, tuple[Document | None, _Found]]) -> None:
         session = self._session
         reports: list[WorkspaceFullReport | WorkspaceUnchangedReport] = []
         news = False
-        for uri, (document, found) in reported.items():
+        for uri, (document, current) in reported.items():
             version = document.version if document is not None else None
             before = asked.known.get(uri)
-            if before == found.result_id:
-                reports.append(WorkspaceUnchangedReport(uri, version, "unchanged", found.result_id))
-            elif found.items or before is not None:
+            if before == current.result_id:
+                reports.append(WorkspaceUnchangedReport(uri, version, "unchanged", current.result_id))
+            elif current.items or before is not None:
                 news = True
-                reports.append(WorkspaceFullReport(uri, version, "full", found.result_id, found.items))
+                reports.append(WorkspaceFullReport(uri, version, "full", current.result_id, current.items))
         for uri in asked.known.keys() - reported.keys():
             # A file that is gone, or says nothing about tools any more.
             if asked.known[uri] != NO_FINDINGS and path_of(uri) and session.documents.get(uri) is None:
@@ -301,16 +301,16 @@ class Reports:
 
     def _push(self, reported: dict[str, tuple[Document | None, _Found]]) -> None:
         """Publishes what changed about files that are not open; open documents are the publisher's."""
-        said: dict[str, str] = {}
-        for uri, (document, found) in reported.items():
-            if document is None and found.items:
-                said[uri] = found.result_id
-                if self._said.get(uri) != found.result_id:
-                    self._publish(uri, found.items)
-        for uri in self._said.keys() - said.keys():
+        result_ids: dict[str, str] = {}
+        for uri, (document, report) in reported.items():
+            if document is None and report.items:
+                result_ids[uri] = report.result_id
+                if self._said.get(uri) != report.result_id:
+                    self._publish(uri, report.items)
+        for uri in self._said.keys() - result_ids.keys():
             if uri not in self._session.documents:
                 self._publish(uri, [])
-        self._said = said
+        self._said = result_ids
 
     def _publish(self, uri: str, items: Iterable[Diagnostic]) -> None:
         params = PublishDiagnosticsParams(uri, list(items), UNSET)

@@ -19,10 +19,10 @@ def references(session: Session, params: types.ReferenceParams) -> list[dict[str
     """Where a tool or parameter is named, in every file."""
     from tamis.server.analysis.navigation.references import find_references
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return []
-    document, snapshot = found
+    document, snapshot = opened
     sites = find_references(
         snapshot, offset_of(document, params.position), include_declaration=params.context.include_declaration
     )
@@ -34,10 +34,10 @@ def document_highlight(session: Session, params: types.DocumentHighlightParams) 
     """Where it is named in this file."""
     from tamis.server.analysis.navigation.references import highlights
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return []
-    document, snapshot = found
+    document, snapshot = opened
     places = Elsewhere(session, snapshot)
     return [
         {"range": places.range(snapshot.path, highlight.span), "kind": _WRITE if highlight.write else _READ}

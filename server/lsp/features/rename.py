@@ -62,10 +62,10 @@ def prepare_rename(session: Session, params: types.PrepareRenameParams) -> dict[
     from tamis.server.analysis.navigation.rename import prepare
     from tamis.server.analysis.navigation.spelled import RenameRefusedError
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return None
-    document, snapshot = found
+    document, snapshot = opened
     try:
         what = prepare(snapshot, offset_of(document, params.position), files=_renames_files(session))
     except RenameRefusedError as refused:
@@ -82,10 +82,10 @@ def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | 
     if not all_read(session, PATIENCE):
         raise RpcError(_REQUEST_FAILED, "The folders are still being read; try again in a moment")
     for _ in range(_TRIES):
-        found = asked(session, params.text_document.uri)
-        if found is None:
+        opened = asked(session, params.text_document.uri)
+        if opened is None:
             return None
-        document, snapshot = found
+        document, snapshot = opened
         offset = offset_of(document, params.position)
         try:
             edits = rename(snapshot, offset, params.new_name, files=_renames_files(session), memory=memory)
@@ -160,7 +160,7 @@ def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEd
     changes: dict[str, list[dict[str, Any]]] = {}
     for path, mine in in_files(edits).items():
         document = places.document(path)
-        made: list[dict[str, Any]] = []
+        file_edits: list[dict[str, Any]] = []
         for rename_edit in mine:
             edit = {
                 "range": places.range(path, (rename_edit.edit.start, rename_edit.edit.end)),
@@ -172,11 +172,11 @@ def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEd
             elif annotated and kind is not None:
                 used[kind] = _ANNOTATIONS[kind]
                 edit["annotationId"] = kind
-            made.append(edit)
+            file_edits.append(edit)
         uri = places.uri(path)
-        changes[uri] = made
+        changes[uri] = file_edits
         version = document.version if document is not None else None
-        operations.append({"textDocument": {"uri": uri, "version": version}, "edits": made})
+        operations.append({"textDocument": {"uri": uri, "version": version}, "edits": file_edits})
     if not versioned:
         return {"changes": changes}
     answer: dict[str, Any] = {"documentChanges": operations}

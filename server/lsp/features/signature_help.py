@@ -49,10 +49,10 @@ def _plain(signature: Signature, offsets: bool, formats: Any) -> dict[str, Any]:
         label: Any = (
             [_utf16(signature.label[:start]), _utf16(signature.label[:end])] if offsets else signature.label[start:end]
         )
-        made: dict[str, Any] = {"label": label}
+        members: dict[str, Any] = {"label": label}
         if argument.documentation:
-            made["documentation"] = markup(argument.documentation, formats)
-        parameters.append(made)
+            members["documentation"] = markup(argument.documentation, formats)
+        parameters.append(members)
     plain: dict[str, Any] = {"label": signature.label, "parameters": parameters}
     if signature.documentation:
         plain["documentation"] = markup(signature.documentation, formats)

@@ -37,10 +37,10 @@ def document_symbol(session: Session, params: types.DocumentSymbolParams) -> lis
     """The outline of a document."""
     from tamis.server.analysis.navigation.symbols import outline
 
-    found = asked(session, params.text_document.uri)
-    if found is None:
+    opened = asked(session, params.text_document.uri)
+    if opened is None:
         return []
-    document, snapshot = found
+    document, snapshot = opened
     places = Elsewhere(session, snapshot)
     symbols = outline(snapshot)
     where = "textDocument.documentSymbol"
@@ -63,17 +63,17 @@ def document_symbol(session: Session, params: types.DocumentSymbolParams) -> lis
 
 
 def _nested(session: Session, places: Elsewhere, snapshot: Snapshot, symbol: Symbol) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    members: dict[str, Any] = {
         "name": symbol.name,
         "kind": _kind_of(session, symbol.kind, "textDocument.documentSymbol"),
         "range": places.range(snapshot.path, symbol.span),
         "selectionRange": places.range(snapshot.path, symbol.selection),
     }
     if symbol.detail:
-        made["detail"] = symbol.detail
+        members["detail"] = symbol.detail
     if symbol.children:
-        made["children"] = [_nested(session, places, snapshot, child) for child in symbol.children]
-    return made
+        members["children"] = [_nested(session, places, snapshot, child) for child in symbol.children]
+    return members
 
 
 def _kind_of(session: Session, kind: str, where: str) -> int:
@@ -118,8 +118,8 @@ def resolve(session: Session, symbol: types.WorkspaceSymbol) -> types.WorkspaceS
     for tool in session.workspace.index.declarations(str(tool_id)):
         if tool.path == path:
             location = Elsewhere(session).location(tool.path, tool.declared.span)
-            made: dict[str, Any] = {"name": symbol.name, "kind": symbol.kind.value, "location": location}
-            return {**made, "containerName": symbol.container_name} if symbol.container_name else made
+            fields: dict[str, Any] = {"name": symbol.name, "kind": symbol.kind.value, "location": location}
+            return {**fields, "containerName": symbol.container_name} if symbol.container_name else fields
     return symbol
 
 

@@ -76,11 +76,11 @@ class Place(msgspec.Struct, frozen=True):
 
 def read_arguments(command: str, arguments: object) -> Arguments:
     """A command's one object. Raises ``RpcError`` (-32602) that names what is wrong."""
-    given = cast("list[object]", arguments) if isinstance(arguments, list | tuple) else []
-    if len(given) > 1:
-        raise RpcError(INVALID_PARAMS, f"{command} takes one object, not {len(given)} arguments")
+    entries = cast("list[object]", arguments) if isinstance(arguments, list | tuple) else []
+    if len(entries) > 1:
+        raise RpcError(INVALID_PARAMS, f"{command} takes one object, not {len(entries)} arguments")
     try:
-        return msgspec.convert(given[0] if given else {}, Arguments)
+        return msgspec.convert(entries[0] if entries else {}, Arguments)
     except (msgspec.ValidationError, RecursionError) as error:
         raise RpcError(INVALID_PARAMS, f"Arguments of {command}: {error}") from None
 
@@ -108,10 +108,10 @@ def find_place(session: Session, arguments: Arguments, *kinds: TargetKind) -> Pl
     return Place(document, snapshot, target)
 
 
-def _span(document: Document, found: Range) -> tuple[int, int]:
+def _span(document: Document, place: Range) -> tuple[int, int]:
     lines, encoding = document.lines, document.encoding
-    start = lines.offset(found.start.line, found.start.character, encoding)
-    return start, max(start, lines.offset(found.end.line, found.end.character, encoding))
+    start = lines.offset(place.start.line, place.start.character, encoding)
+    return start, max(start, lines.offset(place.end.line, place.end.character, encoding))
 
 
 def _check_shown(document: Document, arguments: Arguments, here: str) -> None:
@@ -168,12 +168,12 @@ class Commands:
 
     async def execute(self, command: str, arguments: object, token: Token, cancel: asyncio.Event) -> Any:
         """A command's result as plain data. Raises ``RpcError`` for arguments that are wrong and texts that are others now."""
-        found = self._commands.get(command)
-        if found is None:
+        handler = self._commands.get(command)
+        if handler is None:
             raise RpcError(INVALID_PARAMS, f"No command '{command}'{hint(best(command, self._announced))}")
-        given = read_arguments(command, arguments)
-        await self._ready(given.uri)
-        return msgspec.to_builtins(await found(given, token, cancel))
+        params = read_arguments(command, arguments)
+        await self._ready(params.uri)
+        return msgspec.to_builtins(await handler(params, token, cancel))
 
     async def _ready(self, uri: str) -> None:
         """Waits for the tools of a document's folder while they are still being read."""
@@ -373,26 +373,30 @@ class Commands:
             named = occurrences_of(snapshot, arguments.tool_id)
         else:
             named = index.occurrences(arguments.tool_id)
-        found: list[dict[str, Any]] = []
-        for one in named:
-            if one.role == "declaration":
+        places: list[dict[str, Any]] = []
+        for occurrence in named:
+            if occurrence.role == "declaration":
                 continue
-            opened = self._session.documents.get(uri_of(one.path))
-            shown = opened or Document(uri_of(one.path), "", None, index.text(one.path), self._session.encoding)
-            found.append({"uri": shown.uri, "range": shown.range(one.span)})
+            opened = self._session.documents.get(uri_of(occurrence.path))
+            shown = opened or Document(
+                uri_of(occurrence.path), "", None, index.text(occurrence.path), self._session.encoding
+            )
+            places.append({"uri": shown.uri, "range": shown.range(occurrence.span)})
         if arguments.show:
-            lines = [f"{item['uri']}:{item['range'].start.line + 1}" for item in found[:MAX_SHOWN_REFERENCES]]
-            more = [f"… {len(found)} in all"] if len(found) > MAX_SHOWN_REFERENCES else []
-            if len(found) == 1 and self._client.can("window.showDocument.support"):
-                one = found[0]
-                params = {"uri": one["uri"], "takeFocus": True, "selection": one["range"]}
+            lines = [f"{item['uri']}:{item['range'].start.line + 1}" for item in places[:MAX_SHOWN_REFERENCES]]
+            more = [f"… {len(places)} in all"] if len(places) > MAX_SHOWN_REFERENCES else []
+            if len(places) == 1 and self._client.can("window.showDocument.support"):
+                occurrence = places[0]
+                params = {"uri": occurrence["uri"], "takeFocus": True, "selection": occurrence["range"]}
                 self._client.tell("window/showDocument", params)
             else:
                 title = (
-                    f"{arguments.tool_id}: {len(found)} references" if found else f"{arguments.tool_id} is used nowhere"
+                    f"{arguments.tool_id}: {len(places)} references"
+                    if places
+                    else f"{arguments.tool_id} is used nowhere"
                 )
                 self._client.message("info", "\n".join([title, *lines, *more]))
-        return {"locations": found}
+        return {"locations": places}
 
     async def _explain(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
         reason = arguments.reason or "nothing is known"

@@ -65,13 +65,13 @@ class ExampleTests:
 
     def discover(self, params: object) -> dict[str, Any]:
         """The files with tests and these, or those of one file. Raises ``RpcError`` for wrong parameters."""
-        given = _read(params, Discover)
+        request = _read(params, Discover)
         everything = self._listed = [item for path in self._paths() for item in self._items(path)]
-        if given.test_id is None:
+        if request.test_id is None:
             return {"tests": everything}
-        path = path_of(given.test_id.partition("#")[0])
+        path = path_of(request.test_id.partition("#")[0])
         items = [item for item in everything if path_of(item["textDocument"]["uri"]) == path]
-        return {"tests": items, "scopeFile": [{"uri": given.test_id.partition("#")[0]}]}
+        return {"tests": items, "scopeFile": [{"uri": request.test_id.partition("#")[0]}]}
 
     def changed(self) -> None:
         """The tools or texts may be others now: a client that listed their tests gets the new list."""
@@ -84,10 +84,10 @@ class ExampleTests:
 
     def run(self, params: object) -> None:
         """Begins to run tests; their states are told. Raises ``RpcError`` where nothing may run."""
-        given = _read(params, RunTests)
+        request = _read(params, RunTests)
         self._runner.check_allowed()
         cancel = self._cancel = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._run(self._chosen(given), cancel))
+        task = asyncio.get_running_loop().create_task(self._run(self._chosen(request), cancel))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -96,8 +96,8 @@ class ExampleTests:
         if self._cancel is not None:
             self._cancel.set()
 
-    def _chosen(self, given: RunTests) -> dict[str, list[int]]:
-        include, exclude = given.include, set(given.exclude or ())
+    def _chosen(self, request: RunTests) -> dict[str, list[int]]:
+        include, exclude = request.include, set(request.exclude or ())
         chosen: dict[str, list[int]] = {}
         for path in self._paths():
             uri = uri_of(path)
@@ -150,16 +150,16 @@ class ExampleTests:
     # What there is
 
     def _paths(self) -> list[str]:
-        found: dict[str, None] = {}
+        paths: dict[str, None] = {}
         for root in self._session.workspace.roots:
             registry = root.registry
             if registry is not None:
-                found.update((tool.path, None) for tool in registry.tools if tool.manifest.examples)
+                paths.update((tool.path, None) for tool in registry.tools if tool.manifest.examples)
         workspace = self._session.workspace
         workspace.settle()
         index = workspace.index
         texts = [path for path in index.files() if index.kind(path) == "text" and WORD in index.text(path)]
-        return [*found, *texts[:MAX_TEXTS]]
+        return [*paths, *texts[:MAX_TEXTS]]
 
     def _document(self, path: str) -> Document | None:
         opened = self._session.documents.get(uri_of(path))
@@ -177,13 +177,15 @@ class ExampleTests:
         if document is None:
             return None, []
         snapshot = self._session.workspace.snapshot(document)
-        found = targets(snapshot)
+        runnables = targets(snapshot)
         if document.uri not in self._session.documents:
             self._session.workspace.forget(document)
         if document.kind == "manifest":
-            return document, [(target.example, target) for target in found if target.kind == "example"]
+            return document, [(target.example, target) for target in runnables if target.kind == "example"]
         blocks = [
-            target for target in found if target.kind == "block" and not snapshot.document.blocks[target.block].aside
+            target
+            for target in runnables
+            if target.kind == "block" and not snapshot.document.blocks[target.block].aside
         ]
         return document, [(block.block, block) for block in blocks if expectations_of(snapshot, block.block)]
 
@@ -247,8 +249,8 @@ class _File(msgspec.Struct, frozen=True):
 
     async def _run_block(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
         """A block, and before it what it uses, as far as that was not run here yet."""
-        found = {target.block: target for target in targets(self.snapshot) if target.kind == "block"}
-        target = found.get(number)
+        by_block = {target.block: target for target in targets(self.snapshot) if target.kind == "block"}
+        target = by_block.get(number)
         if target is None:
             return {"tag": "skipped"}
         for before in self.runner.chain(self.snapshot, target):
@@ -281,8 +283,8 @@ def _state(run: Run, expected: Any, place: Range | None) -> dict[str, Any]:
         text = "\n".join(run.differences) or run.observation
         return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS], **took}
     output = run.results[-1].output
-    given = "nothing" if output is UNSET else _json(output)
-    text = f"expected: {_json(expected)}\ngiven: {given}"
+    actual = "nothing" if output is UNSET else _json(output)
+    text = f"expected: {_json(expected)}\ngiven: {actual}"
     differs = {"expected": _pages(expected), "actual": "" if output is UNSET else _pages(output)}
     return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS], **differs, **took}
 

@@ -104,8 +104,8 @@ def outcome(
         return plain(observation.partition("\n")[0])[:300] or "nothing was run"
     if not failed:
         other = " did not give its expectedOutput" if kind == "example" else " did not give what is expected"
-        said = other if passed is False else " would run" if kind == "dryRun" else ""
-        return f"{'✗' if passed is False else '✓'} {what}{said}, {duration_ms:.0f} ms"
+        verdict = other if passed is False else " would run" if kind == "dryRun" else ""
+        return f"{'✗' if passed is False else '✓'} {what}{verdict}, {duration_ms:.0f} ms"
     first = failed[0]
     why = first.status if first.error is UNSET else f"{first.error.type}: {first.error.message}"
     some = f"{len(failed)} of {len(results)} calls: " if len(results) > 1 else ""
@@ -195,8 +195,12 @@ def result_text(run: Run) -> str:
             shown["error"] = only.error
     elif run.results:
         shown["outputs"] = [
-            {"toolId": one.tool_id, "status": one.status, **({} if one.output is UNSET else {"output": one.output})}
-            for one in run.results
+            {
+                "toolId": call_result.tool_id,
+                "status": call_result.status,
+                **({} if call_result.output is UNSET else {"output": call_result.output}),
+            }
+            for call_result in run.results
         ]
     if run.expected is not UNSET:
         shown["expected"] = run.expected

@@ -91,10 +91,10 @@ class Previews:
             if tool is None:
                 raise RpcError(REQUEST_FAILED, f"No tool '{plain(tool_id)}' is registered")
             return tool.tool_id
-        found = next((tool for tool in registry.tools if document is not None and tool.path == document.path), None)
-        if found is None:
+        own_tool = next((tool for tool in registry.tools if document is not None and tool.path == document.path), None)
+        if own_tool is None:
             raise RpcError(INVALID_PARAMS, "give the 'toolId', or the 'uri' of a registered manifest")
-        return found.tool_id
+        return own_tool.tool_id
 
     def _generate(
         self, root: Root, tool_id: str, protocol: str | None, shape: Shape, *, instructions: bool = True

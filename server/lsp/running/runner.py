@@ -261,10 +261,10 @@ class Runner:
         variables = variables_in(snapshot)
         if not variables.named:
             return variables
-        found = targets(snapshot)
-        runs = self._runs.results(document.uri, document.text, [target.span for target in found])
-        spans = {target.block: target.span for target in found if target.kind == "block"}
-        first = {one.name: one.block for one in reversed(variables.named)}
+        runnables = targets(snapshot)
+        runs = self._runs.results(document.uri, document.text, [target.span for target in runnables])
+        spans = {target.block: target.span for target in runnables if target.kind == "block"}
+        first = {variable.name: variable.block for variable in reversed(variables.named)}
         last = {name: runs.get(spans[block]) for name, block in first.items() if block in spans}
         results = {
             name: result_of(run.status, run.results[-1].output)
@@ -330,28 +330,28 @@ class Runner:
         only: Sequence[int] | None = None,
     ) -> list[Run]:
         """Runs the examples of a manifest one after the other; after a cancel the ones left are ``cancelled``."""
-        found = [
+        examples = [
             target
             for target in targets(snapshot)
             if target.kind == "example" and not target.reason and (only is None or target.example in only)
         ]
-        if not found:
+        if not examples:
             raise RpcError(REQUEST_FAILED, "The manifest has no example that could be run")
-        tool, runtime = await self._example_tool(document, found[0])
+        tool, runtime = await self._example_tool(document, examples[0])
         running = self._begin(f"Testing {tool.tool_id}", cancel)
         progress = Progress(self._client, token, running.title, cancel.set)
         done: list[Run] = []
         try:
             progress.begin()
-            for target in found:
-                progress.report(f"example {len(done) + 1} of {len(found)}", len(done) * 100 // len(found))
+            for target in examples:
+                progress.report(f"example {len(done) + 1} of {len(examples)}", len(done) * 100 // len(examples))
                 run = await self._example(document, snapshot, target, tool, runtime, running, progress)
                 done.append(run)
                 if on_run is not None:
                     on_run(run)
         finally:
             self._end(running)
-            progress.end(f"{sum(run.passed is True for run in done)} of {len(found)} passed")
+            progress.end(f"{sum(run.passed is True for run in done)} of {len(examples)} passed")
         return done
 
     async def _example_tool(self, document: Document, target: Target) -> tuple[Tool, Runtime]:
@@ -383,7 +383,7 @@ class Runner:
         await self._probe(runtime)
         started, since, asked = datetime.now(UTC), perf_counter(), running.asked_seconds
         digest = digest_of(document.text[target.span[0] : target.span[1]])
-        given, expected = expected_output(snapshot, target.example)
+        is_expected, expected = expected_output(snapshot, target.example)
         variables = variables_of(runtime.settings)
         try:
             secret_of = _secret_of(document, runtime, dry_run=False)
@@ -405,7 +405,7 @@ class Runner:
         )
         result = left_result(result, hidden, hidden)
         match = match_of(tool.manifest, expected_match(snapshot, target.example))
-        short = shortfall(expected if given else UNSET, match, result)
+        short = shortfall(expected if is_expected else UNSET, match, result)
         passed = None if result.status in UNJUDGED else short is None
         run = finished_run(
             self._runs.next_number(),
@@ -419,7 +419,7 @@ class Runner:
             notes=await asyncio.to_thread(unsaved_notes, self._session.documents, document, [tool]),
             tools=[tool],
             passed=passed,
-            expected=expected if given else UNSET,
+            expected=expected if is_expected else UNSET,
         )
         self._keep(document, snapshot, target, run)
         return run

@@ -137,17 +137,17 @@ class Runs:
             places = self._places.get(uri)
             if not places:
                 return {}
-            found: dict[Span, Run] = {}
+            by_span: dict[Span, Run] = {}
             seen: set[tuple[str, int]] = set()
             for span, key in zip(spans, keys_of(text, spans), strict=True):
                 number = places.get(key)
                 run = self._runs.get(number) if number is not None else None
                 if run is not None:
                     seen.add(key)
-                    found[span] = run
+                    by_span[span] = run
             for key in places.keys() - seen:
                 del places[key]
-            return found
+            return by_span
 
     def forget(self, uri: str | None = None) -> list[str]:
         """Forgets the runs of a document, or of all; gives the documents that had any."""
@@ -171,16 +171,16 @@ class Runs:
     def asking(self, uri: str, text: str, spans: Sequence[Span]) -> dict[Span, tuple[Asking, ...]]:
         """The approvals that are awaited for stretches of a document."""
         with self._lock:
-            waiting = [one for one in self._waiting.values() if one.uri == uri]
+            waiting = [waiter for waiter in self._waiting.values() if waiter.uri == uri]
         if not waiting:
             return {}
-        found: dict[Span, tuple[Asking, ...]] = {}
+        by_span: dict[Span, tuple[Asking, ...]] = {}
         for span in spans:
             digest = digest_of(text[span[0] : span[1]])
-            asked = tuple(one.asking for one in waiting if one.digest == digest)
+            asked = tuple(waiter.asking for waiter in waiting if waiter.digest == digest)
             if asked:
-                found[span] = asked
-        return found
+                by_span[span] = asked
+        return by_span
 
 
 def keys_of(text: str, spans: Iterable[Span]) -> list[tuple[str, int]]:
@@ -244,12 +244,12 @@ class VirtualDocuments:
 
     def get(self, uri: str) -> str | None:
         """A document's present text, or None when it is not kept."""
-        found = self._kept.get(uri)
-        if found is None:
+        content = self._kept.get(uri)
+        if content is None:
             # Editors write the escapes of a URI in their own way.
             meant = unquote(uri)
-            found = next((text for known, text in self._kept.items() if unquote(known) == meant), None)
-        return found if found is None or isinstance(found, str) else found()
+            content = next((text for known, text in self._kept.items() if unquote(known) == meant), None)
+        return content if content is None or isinstance(content, str) else content()
 
     def uris(self, scheme: str) -> list[str]:
         """The kept documents of a scheme."""
@@ -271,11 +271,11 @@ _NO_FAILURES = frozenset(
 
 def run_findings(session: Session, document: Document, snapshot: Snapshot) -> list[Diagnostic]:
     """The failures of a document's last runs."""
-    found = targets(snapshot)
-    runs = session.runs.results(document.uri, document.text, [target.span for target in found])
+    runnables = targets(snapshot)
+    runs = session.runs.results(document.uri, document.text, [target.span for target in runnables])
     return [
         _to_lsp(document, diag, run)
-        for target in found
+        for target in runnables
         if (run := runs.get(target.span)) is not None
         for diag in _of_run(snapshot, target, run)
     ]
@@ -322,8 +322,8 @@ def _failure(run: Run, span: Span) -> Diag | None:
         import msgspec
 
         output = run.results[-1].output
-        given = "nothing" if output is UNSET else msgspec.json.encode(output).decode("utf-8", "replace")
-        return Diag("VA461", span, {"i": run.example or 0, "reason": plain(f"it gave {given}")[:MAX_REASON_CHARS]})
+        actual = "nothing" if output is UNSET else msgspec.json.encode(output).decode("utf-8", "replace")
+        return Diag("VA461", span, {"i": run.example or 0, "reason": plain(f"it gave {actual}")[:MAX_REASON_CHARS]})
     return None
 
 

@@ -162,27 +162,27 @@ class ToolMethods:
 
         The task is cancelled for most methods; those that finish give their normal result, with what did not end as ``cancelled``.
         """
-        found = self.declared.get(method)
-        if found is None:
+        declaration = self.declared.get(method)
+        if declaration is None:
             raise RpcError(METHOD_NOT_FOUND, f"No method '{method}'")
-        kind, handler = found
+        kind, handler = declaration
         request = Request(self.session, identity, lambda _reply: None)
         unknown = unread(kind, params)
-        given = read_params(kind, params)
+        arguments = read_params(kind, params)
         finishes = method in FINISHES and isinstance(identity, int | str)
         loop = asyncio.get_running_loop()
 
         def finish() -> None:
             loop.call_soon_threadsafe(request.cancelled.set)
 
-        progress = self._progress(method, given, finish)
+        progress = self._progress(method, arguments, finish)
         if finishes:
             self._lsp.finishing[cast("int | str", identity)] = finish
         status = "failed"
         try:
             if progress is not None:
                 progress.begin()
-            result: Any = handler(request, given)
+            result: Any = handler(request, arguments)
             answer = await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
             if method in _OF_SERVICES:
                 self._runner.services_changed(self._lsp.workspace.roots[0])
@@ -197,13 +197,15 @@ class ToolMethods:
             if finishes:
                 self._lsp.finishing.pop(cast("int | str", identity), None)
 
-    def _progress(self, method: str, given: Any, cancel: Callable[[], None]) -> Progress | None:
+    def _progress(self, method: str, arguments: Any, cancel: Callable[[], None]) -> Progress | None:
         """The work-done progress of a request with a token: LSP's has a beginning and an end, whatever is reported between them."""
-        token = getattr(given, "work_done_token", None)
+        token = getattr(arguments, "work_done_token", None)
         if token is None:
             return None
         from tamis.server.lsp.client import Progress
 
-        call: dict[str, Any] = getattr(given, "call", None) or {}
-        named: Any = getattr(given, "tool_id", None) or getattr(given, "workflow_id", None) or call.get("toolId")
+        call: dict[str, Any] = getattr(arguments, "call", None) or {}
+        named: Any = (
+            getattr(arguments, "tool_id", None) or getattr(arguments, "workflow_id", None) or call.get("toolId")
+        )
         return Progress(self._client, token, f"Running {named or method}"[:MAX_TITLE], cancel)

@@ -95,9 +95,9 @@ class Root:
         settings = loaded.settings
         tops, flows = (self._folders(names) for names in (settings.tools, settings.workflows))
         there = tuple(os.path.isdir(top) for top in (*tops, *flows))
-        found = definitions(Path(self.path), settings)
+        contents = definitions(Path(self.path), settings)
         files = {
-            path: file.text for file in found.files for path in (self.spelled(file.path),) if not self.excludes(path)
+            path: file.text for file in contents.files for path in (self.spelled(file.path),) if not self.excludes(path)
         }
         read = {
             path: (text, self._meaning(path, text, loaded, self.reading_of(path, text, settings.strict_json)))
@@ -112,7 +112,7 @@ class Root:
             self._read = {**{path: old for path, old in self._read.items() if path in self._open}, **read}
             self._problems = {
                 path: msgspec.structs.replace(error, path=path)
-                for error in found.errors
+                for error in contents.errors
                 for path in (self.spelled(error.path),)
                 if not self.excludes(path)
             }
@@ -170,7 +170,7 @@ class Root:
         """Whether a file of this name would define something in one of the searched folders."""
         return path in self._files or bool(self._tops_of(path))
 
-    def take(self, path: str, found: FoundFile | LoadProblem | None) -> bool:
+    def take(self, path: str, file: FoundFile | LoadProblem | None) -> bool:
         """A definition as it is on disk now, None when it is not there; says whether anything is different."""
         from tamis.server.runtime.tools.loader import FoundFile
         from tamis.server.runtime.tools.registry import RegistryError
@@ -180,8 +180,8 @@ class Root:
             return False
         with self._lock:
             before = (self._files.get(path), self._problems.get(path))
-        if isinstance(found, FoundFile):
-            text = _kept_text(path, found.text)
+        if isinstance(file, FoundFile):
+            text = _kept_text(path, file.text)
             if before == (text, None):
                 return False
             read = self._meaning(path, text, settings)
@@ -196,7 +196,7 @@ class Root:
                 self._fresh = False
                 self._dirty.add("")
             return True
-        problem = RegistryError(path, found.message) if found is not None else None
+        problem = RegistryError(path, file.message) if file is not None else None
         if before == (None, problem):
             return False
         with self._lock:
@@ -334,9 +334,9 @@ class Root:
             return
         self._built = (meanings, errors, tools)
         self._loaded_with = loaded
-        found = gathered(meanings, self._write_roots)
-        found.errors[:0] = errors
-        self._registry = composed(found, loaded.settings, tools, self._own_tools(loaded))
+        definitions = gathered(meanings, self._write_roots)
+        definitions.errors[:0] = errors
+        self._registry = composed(definitions, loaded.settings, tools, self._own_tools(loaded))
 
     _loaded_with: LoadedSettings | None = None
     _own: tuple[LoadedSettings, list[Tool]] | None = None
@@ -355,19 +355,22 @@ class Root:
             from tamis.server.runtime.tools.builtin import manifests
             from tamis.server.runtime.tools.tool import Tool
 
-            found = manifests(Path(self.path), loaded.settings)
-            self._own = loaded, [Tool(manifest, "", origin="builtin", listed=listed) for manifest, listed in found]
+            own_manifests = manifests(Path(self.path), loaded.settings)
+            self._own = (
+                loaded,
+                [Tool(manifest, "", origin="builtin", listed=listed) for manifest, listed in own_manifests],
+            )
         return self._own[1]
 
 
-def _same(one: Meaning, other: Meaning) -> bool:
+def _same(first: Meaning, other: Meaning) -> bool:
     """Whether an edit changed nothing that the tools are (a comment, blanks, half a word that is read as before)."""
     return (
-        one.errors == other.errors
-        and len(one.tools) == len(other.tools)
+        first.errors == other.errors
+        and len(first.tools) == len(other.tools)
         and all(
             (a.manifest, a.content, a.reason) == (b.manifest, b.content, b.reason)
-            for a, b in zip(one.tools, other.tools, strict=True)
+            for a, b in zip(first.tools, other.tools, strict=True)
         )
     )
 

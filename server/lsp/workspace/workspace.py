@@ -85,9 +85,9 @@ class Workspace:
             for root in self._roots:
                 self._tell(root)
             return before != (self._overlay or {}, self.client)
-        given = merged(self._initial, cast("dict[str, Any]", inner))
-        self._overlay = without_client_settings(given)
-        self.client = changed(self.client, given)
+        merged_settings = merged(self._initial, cast("dict[str, Any]", inner))
+        self._overlay = without_client_settings(merged_settings)
+        self.client = changed(self.client, merged_settings)
         for root in self._roots:
             self._tell(root)
         return before != (self._overlay, self.client)
@@ -108,9 +108,9 @@ class Workspace:
 
     def remove(self, folder: str) -> Root | None:
         """A folder that was closed; what it was."""
-        found = next((root for root in self._roots if root.path == folder), None)
-        self._roots = [root for root in self._roots if root is not found]
-        return found
+        removed = next((root for root in self._roots if root.path == folder), None)
+        self._roots = [root for root in self._roots if root is not removed]
+        return removed
 
     # The index
 

@@ -58,15 +58,19 @@ def page(declared: Group) -> str:
     return "\n".join(out) + "\n"
 
 
-def _method(one: Described, schemas: Schemas) -> str:
-    words = [one.summary, one.description, "This method may still change." if one.stability != "stable" else ""]
-    lines = [f"### Method `{one.name}`\n", "\n\n".join(word for word in words if word) + "\n"]
-    reference = schemas.params.get(one.name)
+def _method(method: Described, schemas: Schemas) -> str:
+    words = [
+        method.summary,
+        method.description,
+        "This method may still change." if method.stability != "stable" else "",
+    ]
+    lines = [f"### Method `{method.name}`\n", "\n\n".join(word for word in words if word) + "\n"]
+    reference = schemas.params.get(method.name)
     if reference is not None:
         lines.append(_table(_part(reference, schemas), schemas, head="param"))
-    lines.append(f"Result: {_linked(schemas.results[one.name], schemas)}.")
+    lines.append(f"Result: {_linked(schemas.results[method.name], schemas)}.")
     known = numbers()
-    special = [f"{known[name]} `{name}`" for name in one.errors if name in GIVEN_BY and name != "overloaded"]
+    special = [f"{known[name]} `{name}`" for name in method.errors if name in GIVEN_BY and name != "overloaded"]
     if special:
         lines[-1] += f" Errors of its own: {', '.join(special)}."
     return "\n".join(lines) + "\n"
@@ -107,13 +111,13 @@ def _linked(schema: Schema, schemas: Schemas) -> str:
     text = type_of({key: value for key, value in schema.items() if key != "description"})
     if len(text) > 200:
         text = "object"
-    found = [name for name in _WORD.findall(text) if name in schemas.parts]
+    names = [name for name in _WORD.findall(text) if name in schemas.parts]
     shown = f"`{text}`".replace("|", "\\|")
-    if not found:
+    if not names:
         return shown
-    if text == found[0]:
+    if text == names[0]:
         return f"[`{text}`](#{text.lower()})"
-    links = ", ".join(f"[{name}](#{name.lower()})" for name in dict.fromkeys(found))
+    links = ", ".join(f"[{name}](#{name.lower()})" for name in dict.fromkeys(names))
     return f"{shown}: {links}"
 
 

@@ -20,7 +20,7 @@ _PARTS = "#/components/schemas/"
 def document(declared: Group) -> OpenRpcDocument:
     """The document of everything that the groups declare."""
     methods = described(declared)
-    made = schemas(methods)
+    schema_set = schemas(methods)
     return OpenRpcDocument(
         openrpc=OPENRPC,
         info={
@@ -29,32 +29,32 @@ def document(declared: Group) -> OpenRpcDocument:
             "version": __version__,
             "license": {"name": "Apache-2.0"},
         },
-        methods=[_method(method, made) for method in methods],
-        components={"schemas": _schema(_without_circles(made)), "errors": _errors()},
-        notifications=[_sent(name, made) for name in NOTIFICATIONS],
-        requests=[_sent(name, made) for name in REQUESTS],
+        methods=[_method(method, schema_set) for method in methods],
+        components={"schemas": _schema(_without_circles(schema_set)), "errors": _errors()},
+        notifications=[_sent(name, schema_set) for name in NOTIFICATIONS],
+        requests=[_sent(name, schema_set) for name in REQUESTS],
     )
 
 
-def _method(one: Described, schemas: Schemas) -> dict[str, Any]:
+def _method(method: Described, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {
-        "name": one.name,
-        "tags": [{"name": one.name.replace(".", "/").partition("/")[0]}],
-        "summary": one.summary,
+        "name": method.name,
+        "tags": [{"name": method.name.replace(".", "/").partition("/")[0]}],
+        "summary": method.summary,
     }
-    if one.description:
-        content["description"] = one.description
+    if method.description:
+        content["description"] = method.description
     content |= {
         "paramStructure": "by-name",
-        "params": _params(schemas, one.name),
-        "result": _result(schemas, one.name),
-        "errors": [{"$ref": f"#/components/errors/{name}"} for name in one.errors],
+        "params": _params(schemas, method.name),
+        "result": _result(schemas, method.name),
+        "errors": [{"$ref": f"#/components/errors/{name}"} for name in method.errors],
     }
-    examples = [_example(example) for example in EXAMPLES if example.method == one.name]
+    examples = [_example(example) for example in EXAMPLES if example.method == method.name]
     if examples:
         content["examples"] = examples
-    content["x-stability"] = one.stability
-    content["x-onCancel"] = "result" if one.finishes else "error"
+    content["x-stability"] = method.stability
+    content["x-onCancel"] = "result" if method.finishes else "error"
     return content
 
 
@@ -68,14 +68,14 @@ def _without_circles(schemas: Schemas) -> dict[str, Any]:
 
     Results are walked first, so that what closes a circle is what stands deepest in them (the error of a node of a failed workflow).
     """
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     above: list[str] = []
 
     def walk(name: str) -> None:
-        if name in found or name in above:
+        if name in parts or name in above:
             return
         above.append(name)
-        found[name] = changed(schemas.parts[name])
+        parts[name] = changed(schemas.parts[name])
         above.pop()
 
     def changed(schema: Any) -> Any:
@@ -83,21 +83,21 @@ def _without_circles(schemas: Schemas) -> dict[str, Any]:
             return [changed(item) for item in cast("list[Any]", schema)]
         if not isinstance(schema, dict):
             return schema
-        given = cast("Schema", schema)
-        name = str(given.get("$ref", "")).removeprefix(PREFIX)
+        fields = cast("Schema", schema)
+        name = str(fields.get("$ref", "")).removeprefix(PREFIX)
         if name in above:
-            rest = {key: item for key, item in given.items() if key != "$ref"}
+            rest = {key: item for key, item in fields.items() if key != "$ref"}
             description = str(rest.get("description") or schemas.parts[name].get("description") or "")
             return {**rest, "type": "object", "description": f"{description} Its form is that of {name}.".strip()}
         if name in schemas.parts:
             walk(name)
-        return {key: changed(item) for key, item in given.items()}
+        return {key: changed(item) for key, item in fields.items()}
 
     for reference in (*schemas.results.values(), *schemas.params.values()):
         changed(reference)
     for name in schemas.parts:
         walk(name)
-    return {name: found[name] for name in schemas.parts}
+    return {name: parts[name] for name in schemas.parts}
 
 
 def _tuples(schema: Any) -> Any:
@@ -105,10 +105,10 @@ def _tuples(schema: Any) -> Any:
         return [_tuples(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    given = {name: _tuples(item) for name, item in cast("Schema", schema).items()}
-    if isinstance(given.get("prefixItems"), list):
-        given |= {"items": given.pop("prefixItems"), "additionalItems": False}
-    return given
+    members = {name: _tuples(item) for name, item in cast("Schema", schema).items()}
+    if isinstance(members.get("prefixItems"), list):
+        members |= {"items": members.pop("prefixItems"), "additionalItems": False}
+    return members
 
 
 def _params(schemas: Schemas, name: str) -> list[dict[str, Any]]:

@@ -82,32 +82,36 @@ _SKIPPED = {"initialize", "shutdown"}
 def module(methods: Iterable[Described]) -> str:
     """The text of the methods' module."""
     listed = [*methods]
-    made = schemas(listed)
-    spelled = {one.name: ", ".join(map(_spelled, kinds)) for one in listed if (kinds := _structs(one))}
+    schema_set = schemas(listed)
+    spelled = {method.name: ", ".join(map(_spelled, kinds)) for method in listed if (kinds := _structs(method))}
     rows = "".join(f'    "{name}": {f"({text})" if ", " in text else text},\n' for name, text in spelled.items())
     text = _HEAD + _RESULTS.format(rows=rows)
     for name, is_async in (("Methods", False), ("AsyncMethods", True)):
         text += _CLASS.format(name=name, prefix="async " if is_async else "")
-        text += "".join(_method(one, made, is_async) for one in listed if one.name not in _SKIPPED)
+        text += "".join(_method(method, schema_set, is_async) for method in listed if method.name not in _SKIPPED)
         text += "\n"
     return text.rstrip("\n") + "\n"
 
 
 def results_module(methods: Iterable[Described]) -> str:
     """The text of the module of what the daemon gives, tells and asks, and of the host's answers."""
-    made = schemas(methods)
-    sent = [made.params[name] for name in {**NOTIFICATIONS, **REQUESTS} if name in made.params]
-    names = reachable([*made.results.values(), *sent], made.parts)
-    return _RESULTS_HEAD + "".join(_struct(name, made.parts[name]) for name in sorted(names))
+    schema_set = schemas(methods)
+    sent = [schema_set.params[name] for name in {**NOTIFICATIONS, **REQUESTS} if name in schema_set.params]
+    names = reachable([*schema_set.results.values(), *sent], schema_set.parts)
+    return _RESULTS_HEAD + "".join(_struct(name, schema_set.parts[name]) for name in sorted(names))
 
 
 def params_module(methods: Iterable[Described]) -> str:
     """The text of the module of the objects inside params."""
     listed = [*methods]
-    made = schemas(listed)
-    outer = [made.params[one.name] for one in listed if one.name in made.params and one.name not in _SKIPPED]
-    names = reachable(outer, made.parts) - {str(item["$ref"]).removeprefix(PREFIX) for item in outer}
-    return _PARAMS_HEAD + "".join(_typed_dict(name, made.parts[name]) for name in sorted(names))
+    schema_set = schemas(listed)
+    outer = [
+        schema_set.params[method.name]
+        for method in listed
+        if method.name in schema_set.params and method.name not in _SKIPPED
+    ]
+    names = reachable(outer, schema_set.parts) - {str(item["$ref"]).removeprefix(PREFIX) for item in outer}
+    return _PARAMS_HEAD + "".join(_typed_dict(name, schema_set.parts[name]) for name in sorted(names))
 
 
 def _struct(name: str, part: Schema) -> str:
@@ -119,8 +123,10 @@ def _struct(name: str, part: Schema) -> str:
         if field not in required and "None" not in kind.split(" | ") and kind != "Any":
             kind += " | None"
         default = ("" if _camel(own) == field else f'name="{field}"', "" if field in required else "default=None")
-        given = ", ".join(filter(None, default))
-        plain = "" if not given else " = None" if given == "default=None" else f" = msgspec.field({given})"
+        field_args = ", ".join(filter(None, default))
+        plain = (
+            "" if not field_args else " = None" if field_args == "default=None" else f" = msgspec.field({field_args})"
+        )
         lines.append(f"    {own}: {kind}{plain}\n{_words(schema)}")
     return f"\n\nclass {name}(Result, kw_only=True):\n{_words(part)}" + ("\n" if lines else "") + "".join(lines)
 
@@ -139,18 +145,18 @@ def _words(schema: Schema) -> str:
     return f'    """{text}"""\n' if text else ""
 
 
-def _structs(one: Described) -> tuple[type[msgspec.Struct], ...]:
-    are_structs = all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in one.results)
-    return cast("tuple[type[msgspec.Struct], ...]", one.results) if are_structs else ()
+def _structs(method: Described) -> tuple[type[msgspec.Struct], ...]:
+    are_structs = all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in method.results)
+    return cast("tuple[type[msgspec.Struct], ...]", method.results) if are_structs else ()
 
 
 def _spelled(kind: type[Any]) -> str:
     return f"_results.{kind.__name__}"
 
 
-def _method(one: Described, schemas: Schemas, is_async: bool) -> str:
-    name = _snake(one.name.replace("/", "_").replace(".", "_"))
-    reference = schemas.params.get(one.name)
+def _method(method: Described, schemas: Schemas, is_async: bool) -> str:
+    name = _snake(method.name.replace("/", "_").replace(".", "_"))
+    reference = schemas.params.get(method.name)
     part: Schema = {} if reference is None else schemas.parts[str(reference["$ref"]).removeprefix(PREFIX)]
     required = part.get("required", ())
     fields = sorted(part.get("properties", {}).items(), key=lambda item: item[0] not in required)
@@ -165,12 +171,12 @@ def _method(one: Described, schemas: Schemas, is_async: bool) -> str:
         if schema.get("description"):
             texts.append(f"        {own}: {schema['description']}")
     arguments.append("timeout: float | None = None")
-    structs = " | ".join(map(_spelled, _structs(one)))
-    result = structs or ("None" if one.results == (type(None),) else "Any")
-    given = "{\n" + "".join(pairs) + "        }" if pairs else "{}"
-    call = f'{"await " if is_async else ""}self.call_with("{one.name}", given, timeout)'
-    words = f'        """{one.summary}' + ("\n\n" + "\n".join(texts) + "\n        " if texts else "") + '"""\n'
-    body = f"        given: dict[str, Any] = {given}\n"
+    structs = " | ".join(map(_spelled, _structs(method)))
+    result = structs or ("None" if method.results == (type(None),) else "Any")
+    literal = "{\n" + "".join(pairs) + "        }" if pairs else "{}"
+    call = f'{"await " if is_async else ""}self.call_with("{method.name}", params, timeout)'
+    words = f'        """{method.summary}' + ("\n\n" + "\n".join(texts) + "\n        " if texts else "") + '"""\n'
+    body = f"        params: dict[str, Any] = {literal}\n"
     body += f'        return cast("{result}", {call})\n' if result != "Any" else f"        return {call}\n"
     listed = "".join(f"        {argument},\n" for argument in arguments)
     head = f"    {'async ' if is_async else ''}def {name}(\n        self,\n        *,\n{listed}    ) -> {result}:\n"
@@ -179,24 +185,24 @@ def _method(one: Described, schemas: Schemas, is_async: bool) -> str:
 
 def _type(schema: Any, refer: Callable[[str], str], *, nulls: bool = False) -> str:
     """A schema as an annotation; without ``nulls`` a null is what is left out."""
-    given = cast("Schema", schema)
+    members = cast("Schema", schema)
     spell = functools.partial(_type, refer=refer, nulls=nulls)
-    if "$ref" in given:
-        return refer(str(given["$ref"]).removeprefix(PREFIX))
-    if "anyOf" in given:
-        kinds = [item for item in given["anyOf"] if nulls or item.get("type") != "null"]
+    if "$ref" in members:
+        return refer(str(members["$ref"]).removeprefix(PREFIX))
+    if "anyOf" in members:
+        kinds = [item for item in members["anyOf"] if nulls or item.get("type") != "null"]
         return " | ".join(dict.fromkeys(spell(kind) for kind in kinds))
-    if "enum" in given or "const" in given:
-        values = given["enum"] if "enum" in given else [given["const"]]
+    if "enum" in members or "const" in members:
+        values = members["enum"] if "enum" in members else [members["const"]]
         return f"Literal[{', '.join(json.dumps(value, ensure_ascii=False) for value in values)}]"
-    kind = given.get("type")
+    kind = members.get("type")
     if kind == "array":
-        if "prefixItems" in given:
-            return f"tuple[{', '.join(map(spell, given['prefixItems']))}]"
-        inner = spell(given.get("items") or {})
+        if "prefixItems" in members:
+            return f"tuple[{', '.join(map(spell, members['prefixItems']))}]"
+        inner = spell(members.get("items") or {})
         return f"{'Sequence' if inner.startswith('_params.') else 'list'}[{inner}]"
     if kind == "object":
-        below = given.get("additionalProperties", True)
+        below = members.get("additionalProperties", True)
         return f"dict[str, {spell(below) if isinstance(below, dict) else 'Any'}]"
     return "Any" if kind is None else _PLAIN[kind]
 

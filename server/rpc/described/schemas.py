@@ -123,17 +123,19 @@ def schemas(methods: Iterable[Described]) -> Schemas:
     listed = [*methods]
     sent: dict[str, Sent] = {**NOTIFICATIONS, **REQUESTS}
     # What a host writes: the params of methods, and its own replies. What it reads: everything else.
-    written = [(one.name, f"{one.title}Params", one.params) for one in listed if one.params.__struct_fields__]
-    replies = [(name, "", one.result) for name, one in REQUESTS.items() if one.result is not None]
-    told = [(name, "", one.params) for name, one in sent.items()]
-    read = [(one.name, "", kind) for one in listed for kind in one.results]
+    written = [
+        (method.name, f"{method.title}Params", method.params) for method in listed if method.params.__struct_fields__
+    ]
+    replies = [(name, "", request.result) for name, request in REQUESTS.items() if request.result is not None]
+    told = [(name, "", notification.params) for name, notification in sent.items()]
+    read = [(method.name, "", kind) for method in listed for kind in method.results]
     kinds = [*written, *replies, *told, *read]
     classes = _classes(kind for _, _, kind in kinds)
     wanted = [*(kind for _, _, kind in kinds), *classes]
-    made, parts = msgspec.json.schema_components(wanted, ref_template=PREFIX + "{name}")
-    found: list[Schema] = [*made]
-    by_class = {_name(schema): kind for schema, kind in zip(found[len(kinds) :], classes, strict=True)}
-    ours, theirs = found[: len(written) + len(replies)], found[len(written) + len(replies) : len(kinds)]
+    components, parts = msgspec.json.schema_components(wanted, ref_template=PREFIX + "{name}")
+    schema_list: list[Schema] = [*components]
+    by_class = {_name(schema): kind for schema, kind in zip(schema_list[len(kinds) :], classes, strict=True)}
+    ours, theirs = schema_list[: len(written) + len(replies)], schema_list[len(written) + len(replies) : len(kinds)]
     inputs = reachable(ours, parts)
     params = {_name(schema) for schema in ours[: len(written)]}
     for name, part in parts.items():
@@ -166,26 +168,28 @@ def schemas(methods: Iterable[Described]) -> Schemas:
 def refer(schema: Any, prefix: str) -> Any:
     """The schema with its references below ``prefix`` instead of ``$defs``."""
     if isinstance(schema, dict):
-        given = cast("Schema", schema)
+        members = cast("Schema", schema)
         return {
             key: prefix + value.removeprefix(PREFIX) if key == "$ref" else refer(value, prefix)
-            for key, value in given.items()
+            for key, value in members.items()
         }
     return [refer(item, prefix) for item in cast("list[Any]", schema)] if isinstance(schema, list) else schema
 
 
 def document(methods: Iterable[Described]) -> Schema:
     """``schemas/contract.json``: every part under ``$defs``, and under ``x-messages`` which parts a message has."""
-    made = schemas(methods)
-    names = [*dict.fromkeys([*made.params, *made.results])]
+    schema_set = schemas(methods)
+    names = [*dict.fromkeys([*schema_set.params, *schema_set.results])]
     return {
         "$schema": DRAFT_2020_12,
         "$id": "tamis:contract/v1.json",
         "title": "What goes over the wire between Tamis and a host",
-        "$defs": made.parts,
+        "$defs": schema_set.parts,
         "x-messages": {
             name: {
-                key: found[name] for key, found in (("params", made.params), ("result", made.results)) if name in found
+                key: by_name[name]
+                for key, by_name in (("params", schema_set.params), ("result", schema_set.results))
+                if name in by_name
             }
             for name in sorted(names)
         },
@@ -237,20 +241,20 @@ def _require(part: Schema, kind: type[msgspec.Struct]) -> None:
 
 def reachable(roots: Iterable[Any], parts: dict[str, Schema]) -> set[str]:
     """The names of the parts that schemas refer to, directly or through others."""
-    found: set[str] = set()
+    names: set[str] = set()
     left: list[Any] = [*roots]
     while left:
-        one = left.pop()
-        if isinstance(one, list):
-            left += cast("list[Any]", one)
-        elif isinstance(one, dict):
-            given = cast("Schema", one)
-            name = str(given.get("$ref", "")).removeprefix(PREFIX)
-            if name in parts and name not in found:
-                found.add(name)
+        node = left.pop()
+        if isinstance(node, list):
+            left += cast("list[Any]", node)
+        elif isinstance(node, dict):
+            members = cast("Schema", node)
+            name = str(members.get("$ref", "")).removeprefix(PREFIX)
+            if name in parts and name not in names:
+                names.add(name)
                 left.append(parts[name])
-            left += given.values()
-    return found
+            left += members.values()
+    return names
 
 
 def _field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:

@@ -41,8 +41,8 @@ _KNOWN = _WORDS | _BOUNDS | {"type", "$ref", "anyOf", "enum", "const", "items", 
 def declarations(declared: Group) -> str:
     """The text of the declaration file."""
     methods = described(declared)
-    made = schemas(methods)
-    parts = [_HEAD, *(_interface(name, part) for name, part in made.parts.items())]
+    schema_set = schemas(methods)
+    parts = [_HEAD, *(_interface(name, part) for name, part in schema_set.parts.items())]
 
     def entry(name: str, words: str, fields: dict[str, Schema]) -> str:
         inner = "; ".join(f"{field}: {type_of(schema)}" for field, schema in fields.items())
@@ -55,7 +55,7 @@ def declarations(declared: Group) -> str:
             entry(
                 method.name,
                 method.summary,
-                {"params": made.params.get(method.name, empty), "result": made.results[method.name]},
+                {"params": schema_set.params.get(method.name, empty), "result": schema_set.results[method.name]},
             )
             for method in methods
         )
@@ -63,14 +63,17 @@ def declarations(declared: Group) -> str:
     )
     parts.append(
         "/** What the daemon tells by itself. */\nexport interface Notifications {\n"
-        + "".join(entry(name, _words(one.params), {"params": made.params[name]}) for name, one in NOTIFICATIONS.items())
+        + "".join(
+            entry(name, _words(notification.params), {"params": schema_set.params[name]})
+            for name, notification in NOTIFICATIONS.items()
+        )
         + "}\n"
     )
     parts.append(
         "/** What the daemon asks the host. */\nexport interface Requests {\n"
         + "".join(
-            entry(name, _words(one.params), {"params": made.params[name], "result": made.results[name]})
-            for name, one in REQUESTS.items()
+            entry(name, _words(request.params), {"params": schema_set.params[name], "result": schema_set.results[name]})
+            for name, request in REQUESTS.items()
         )
         + "}\n"
     )
@@ -85,22 +88,22 @@ def declarations(declared: Group) -> str:
 
 def type_of(schema: Any) -> str:
     """A schema as a type expression. Raises ``ValueError`` for a keyword that it does not know."""
-    given = cast("Schema", schema)
-    unknown = given.keys() - _KNOWN
+    members = cast("Schema", schema)
+    unknown = members.keys() - _KNOWN
     if unknown:
         raise ValueError(f"a schema on the wire uses {sorted(unknown)}, which have no TypeScript form here")
-    if "$ref" in given:
-        return str(given["$ref"]).removeprefix(PREFIX)
-    if "anyOf" in given:
-        return " | ".join(dict.fromkeys(type_of(item) for item in given["anyOf"]))
-    if "enum" in given or "const" in given:
-        values = given["enum"] if "enum" in given else [given["const"]]
+    if "$ref" in members:
+        return str(members["$ref"]).removeprefix(PREFIX)
+    if "anyOf" in members:
+        return " | ".join(dict.fromkeys(type_of(item) for item in members["anyOf"]))
+    if "enum" in members or "const" in members:
+        values = members["enum"] if "enum" in members else [members["const"]]
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
-    kind = given.get("type")
+    kind = members.get("type")
     if kind == "array":
-        return _array(given)
+        return _array(members)
     if kind == "object":
-        return _object(given)
+        return _object(members)
     return "Json" if kind is None else _PLAIN[kind]
 
 

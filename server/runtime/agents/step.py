@@ -64,13 +64,13 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     encoding: PositionEncoding | None = None
 
 
-def config_of(rules: AgentRules, given: dict[str, Any], default_protocol: str) -> ToolCallConfig:
+def config_of(rules: AgentRules, config: dict[str, Any], default_protocol: str) -> ToolCallConfig:
     """The config in force: what the request gives, over the profile's, over the defaults; without either, calls are off (V17)."""
     profile = rules.profile
     own = profile.config if profile is not None and profile.has_config else ToolCallConfig()
     known = msgspec.to_builtins(own)
     known["protocol"] = rules.protocol or default_protocol
-    return msgspec.convert({**known, **given}, ToolCallConfig)
+    return msgspec.convert({**known, **config}, ToolCallConfig)
 
 
 async def step(request: StepRequest, context: CallContext, sessions: Sessions, read: Read) -> StepResult:
@@ -181,7 +181,7 @@ class _Round:
             "agent.observed",
             sessionId=self.request.session_id,
             iteration=result.iteration,
-            statuses=[one.status for one in done.results],
+            statuses=[result.status for result in done.results],
             observation=cut_middle(done.observation, LOGGED_CHARS),
             stop=stop,
             message=explanation,
@@ -219,11 +219,11 @@ class _Round:
             return ""
         whole = self.read(self.request.text, "auto")
         places = [item.block for item in plan_text(whole)] + [block for block, _text in unread_observations(whole)]
-        found = sorted({whole.blocks[block].protocol for block in places} - {spoken})
-        if not found:
+        protocols = sorted({whole.blocks[block].protocol for block in places} - {spoken})
+        if not protocols:
             return ""
         named = "" if "protocol" in self.request.config else ", since config.protocol names no other"
-        text = f"The answer has calls in {' and '.join(found)}, which were not read: it is read as {spoken}{named}. Set config.protocol to '{found[0]}' or 'auto'."
+        text = f"The answer has calls in {' and '.join(protocols)}, which were not read: it is read as {spoken}{named}. Set config.protocol to '{protocols[0]}' or 'auto'."
         off = self._off()
         return f"{text} No call would run, either: {off}." if off else text
 

@@ -37,12 +37,12 @@ def as_json(value: Any) -> tuple[Any, int]:
             return value, len(data)
         # numbers that JSON does not have are written as null
         plain = msgspec.to_builtins(value)
-        found = not_finite(plain)
-        if found is None:
+        spot = not_finite(plain)
+        if spot is None:
             return json.loads(data), len(data)
     except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
         raise NotJsonError(str(error)) from None
-    place, number = found
+    place, number = spot
     raise NotJsonError(f"{number_name(number)}{f' at {place}' if place else ''}; give null or a text instead")
 
 

@@ -214,8 +214,8 @@ class Runner(Protocol):
 
 def failure(error_type: ErrorType, message: str, **details: Any) -> ExecutionError:
     """An error with details, leaving out what is empty."""
-    given = {name: value for name, value in details.items() if value not in (None, "", [], ())}
-    return ExecutionError(type=error_type, message=message, details=ErrorDetails(**given) if given else UNSET)
+    fields = {name: value for name, value in details.items() if value not in (None, "", [], ())}
+    return ExecutionError(type=error_type, message=message, details=ErrorDetails(**fields) if fields else UNSET)
 
 
 def secret_failure(message: str, fault: SecretFault) -> ExecutionError:

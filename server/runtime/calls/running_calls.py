@@ -59,7 +59,7 @@ class RunningCalls:
 
         They end soon, not at once: whoever runs them gives their results.
         """
-        found: dict[str, None] = {}
+        call_ids: dict[str, None] = {}
         if not call_id and not session_id:
             return []
         for entry in self._entries.values():
@@ -67,8 +67,8 @@ class RunningCalls:
                 continue
             entry.cancelled.set()
             if entry.call_id:
-                found[entry.call_id] = None
-        return list(found)
+                call_ids[entry.call_id] = None
+        return list(call_ids)
 
     def has_session(self, session_id: str) -> bool:
         """Whether anything runs for a session, be it between two calls."""
@@ -199,14 +199,14 @@ async def in_time(call: Invocation, work: Awaitable[T], time_held: TimeHeld | No
     timer = loop.call_later(call.timeout_ms / 1000, late)
     try:
         with told_when_set(call.context.cancelled, lambda: end("cancelled")):
-            found = await _rest(steps, waits_for)
+            outcome = await _rest(steps, waits_for)
     except (Exception, asyncio.CancelledError):
         # what the work makes of its end is nothing; a cancel of the whole task goes on
         if not ends or task.uncancel() > before:
             raise
     else:
         if not ends:
-            return found
+            return outcome
         task.uncancel()
     finally:
         timer.cancel()
@@ -226,10 +226,10 @@ def _rest(steps: Generator[Any, Any, T], waits_for: Any) -> Generator[Any, Any, 
             steps.close()
             raise
         except BaseException as error:
-            step, given = steps.throw, error
+            step, payload = steps.throw, error
         else:
-            step, given = steps.send, sent
+            step, payload = steps.send, sent
         try:
-            waits_for = step(given)
+            waits_for = step(payload)
         except StopIteration as done:
             return done.value

@@ -66,12 +66,12 @@ def _confirms(rights: Grant, policy: str) -> bool:
 def _ruled(ready: Prepared, context: CallContext, trail: Trail | None) -> Ruling | None:
     """The operator's rule about the call, if any. Raises ``Stopped`` where it forbids the call."""
     manifest = ready.tool.manifest
-    found = ruling(context.settings.policy, manifest.tool_id, manifest.version, ready.args, context.caller)
-    if found is not None and found.verdict == "deny":
+    decision = ruling(context.settings.policy, manifest.tool_id, manifest.version, ready.args, context.caller)
+    if decision is not None and decision.verdict == "deny":
         if trail is not None:
-            trail.note("policy.denied", "warning", rule=found.name, message=found.sentence)
-        raise Stopped("blocked", failure("SecurityError", found.sentence))
-    return found
+            trail.note("policy.denied", "warning", rule=decision.name, message=decision.sentence)
+        raise Stopped("blocked", failure("SecurityError", decision.sentence))
+    return decision
 
 
 def check_ruled(ready: Prepared, context: CallContext, trail: Trail) -> None:
@@ -392,10 +392,10 @@ def _edited(
         raise Stopped("error", failure("ParameterValidationError", text)) from None
 
 
-def _same_rights(one: Prepared, other: Prepared) -> bool:
-    shown = (one.rights.permissions.granted, one.rights.permissions.denied)
+def _same_rights(first: Prepared, other: Prepared) -> bool:
+    shown = (first.rights.permissions.granted, first.rights.permissions.denied)
     if shown != (other.rights.permissions.granted, other.rights.permissions.denied):
         return False
-    if one.target is None or other.target is None:
-        return one.target is other.target
-    return (one.target.folder, one.target.handler) == (other.target.folder, other.target.handler)
+    if first.target is None or other.target is None:
+        return first.target is other.target
+    return (first.target.folder, first.target.handler) == (other.target.folder, other.target.handler)

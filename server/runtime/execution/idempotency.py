@@ -164,7 +164,7 @@ class IdempotencyKeys:
             # before the shelf is asked, so that a second one that comes meanwhile waits here
             self._running[key] = (digest, asyncio.Event())
             try:
-                found = await self._shelf.take(_named(key), text, again=again)
+                record = await self._shelf.take(_named(key), text, again=again)
             except (KeyReused, RunLost):
                 self._ended(key)
                 raise
@@ -179,11 +179,11 @@ class IdempotencyKeys:
                 # it may have been taken all the same
                 self.drop(key)
                 raise
-            if found is None:
+            if record is None:
                 return None
             self._ended(key)
-            if found:
-                return read_result(found)
+            if record:
+                return read_result(record)
             until = min(until, clock() + patience_s)
             left = until - clock()
             if left <= 0:
@@ -378,12 +378,12 @@ def _key(request: CallRequest, context: CallContext) -> str:
 
 def _content(request: CallRequest) -> object:
     """What a call does, without where it stood: the same call of another text is the same content."""
-    given: object = request.args
+    arguments: object = request.args
     if request.call is not None:
         call = request.call
-        given = [call.args(request.source), call.uris, call.type_hints]
+        arguments = [call.args(request.source), call.uris, call.type_hints]
     elif request.wire_call is not None:
         wire = request.wire_call
         # what is missing is empty, as in a call that was read here
-        given = [wire.get(name) or None for name in ("args", "uris", "typeHints")]
-    return [request.name, request.version, given, request.key_of]
+        arguments = [wire.get(name) or None for name in ("args", "uris", "typeHints")]
+    return [request.name, request.version, arguments, request.key_of]

@@ -39,18 +39,18 @@ class StoreShelf:
         """See ``Shelf``."""
         # of a power cut nobody is left who runs it
         try:
-            found, in_file = await self._store.run_shared(
+            record, in_file = await self._store.run_shared(
                 lambda db: (self._take(db, key, content, again), _is_file(db)),
             )
         except Held as held:
             raise StoreHeld(str(held)) from None
-        if isinstance(found, Exception):
-            raise found
-        if found is None:
+        if isinstance(record, Exception):
+            raise record
+        if record is None:
             self._taken[key] = content
             (self._unprotected.discard if in_file else self._unprotected.add)(key)
             self._owner.begin()
-        return found
+        return record
 
     def protects(self, key: bytes) -> bool:
         """See ``Shelf``."""
@@ -147,11 +147,11 @@ def forget_old(db: sqlite3.Connection, own: IdempotencySettings) -> None:
     count, size = db.execute("SELECT count(*), total(size) FROM replays WHERE size > 0").fetchone()
     while count > max(own.keep, 1) or size > MAX_BYTES:
         oldest = "SELECT key, size FROM replays WHERE size > 0 ORDER BY created LIMIT 1"
-        found = db.execute(oldest).fetchone()
-        if found is None:
+        row = db.execute(oldest).fetchone()
+        if row is None:
             break
-        db.execute("DELETE FROM replays WHERE key = ?", (found[0],))
-        count, size = count - 1, size - found[1]
+        db.execute("DELETE FROM replays WHERE key = ?", (row[0],))
+        count, size = count - 1, size - row[1]
 
 
 def _is_file(db: sqlite3.Connection) -> bool:

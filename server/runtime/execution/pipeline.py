@@ -378,14 +378,14 @@ async def _keyed(
 async def _in_suspended_run(request: CallRequest, context: CallContext, attempts: int, binding: str) -> ExecutionResult:
     """As far as the run of a workflow comes whose host polls (``suspended.py``)."""
     runs = context.services.execution.suspended
-    found = runs.of(request, binding)
-    if found is None:
+    match = runs.of(request, binding)
+    if match is None:
         run = runs.begin(request, context, binding, lambda own: _recorded(request, own, attempts))
         return await run.outcome(request, context)
-    run, given = found
+    run, answer = match
 
     async def go_on() -> ExecutionResult:
-        run.take(request, context, given)
+        run.take(request, context, answer)
         return await run.outcome(request, context)
 
     if not request.idempotency_key or has_same_key(request, run.request) or run.call is None:

@@ -181,8 +181,8 @@ def check_allowed(tool: Tool, rights: Grant, context: CallContext) -> None:
         raise Stopped("blocked", failure("SecurityError", refused))
     if not tool.callable:
         hosts = tool.origin == "host"
-        said = "the host does not say agentCallable: true of it" if hosts else "the manifest says agentCallable: false"
-        raise Stopped("blocked", failure("SecurityError", said))
+        text = "the host does not say agentCallable: true of it" if hosts else "the manifest says agentCallable: false"
+        raise Stopped("blocked", failure("SecurityError", text))
     if rights.lacks is not None:
         raise Stopped("blocked", secret_failure(rights.blocked, rights.lacks))
     if rights.blocked:

@@ -55,15 +55,16 @@ def _executable(request: CallRequest) -> None:
 def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest]:
     """The tool of a call, and the call without the part of its arguments that named the tool. Raises ``Stopped``."""
     _executable(request)
-    found = _find(request, registry)
-    if found.tool is not None:
-        return found.tool, without(request, COMMAND) if found.takes_command else request
+    resolution = _find(request, registry)
+    if resolution.tool is not None:
+        return resolution.tool, without(request, COMMAND) if resolution.takes_command else request
     name = request.name
-    if found.candidates:
-        shown = " or ".join(f"'{plain(candidate)}'" for candidate in found.candidates[:MAX_SHOWN])
+    if resolution.candidates:
+        shown = " or ".join(f"'{plain(candidate)}'" for candidate in resolution.candidates[:MAX_SHOWN])
         text = f"Tool name '{plain(name)}' fits several tools: write {shown}"
         raise Stopped(
-            "error", failure("UnknownTool", text, errors=[_problem(text, found.candidates[0])], code="toolAmbiguous")
+            "error",
+            failure("UnknownTool", text, errors=[_problem(text, resolution.candidates[0])], code="toolAmbiguous"),
         )
     versions = registry.versions(name)
     if versions:
@@ -129,15 +130,15 @@ def _problem(text: str, suggestion: str | None) -> Problem:
 
 def note_received(request: CallRequest, context: CallContext, trail: Trail) -> None:
     """The call as it came; its secrets are known from here on."""
-    given = _given_args(request)
+    args = _given_args(request)
     tool = tool_of(request, context.registry)
     if tool is not None:
-        shown = received(given, tool)
-        trail.keep_secret(secret_texts(given, shown))
+        shown = received(args, tool)
+        trail.keep_secret(secret_texts(args, shown))
         trail.keep_granted(spellings_at_hand(tool, context))
     else:
         # what is secret in them is not known
-        shown = dict.fromkeys(given, MASK)
+        shown = dict.fromkeys(args, MASK)
     trail.note(
         "call.received",
         name=request.name,

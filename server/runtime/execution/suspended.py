@@ -369,10 +369,12 @@ class SuspendedRuns:
 
     def begin(self, request: CallRequest, context: CallContext, binding: str, run: Work) -> SuspendedRun:
         """Begins a run for a call of that binding."""
-        made = SuspendedRun(request, context, binding, self._suspended, lambda item: self._runs.pop(item, None))
-        self._runs[made] = None
-        made.begin(context, run)
-        return made
+        suspended_run = SuspendedRun(
+            request, context, binding, self._suspended, lambda item: self._runs.pop(item, None)
+        )
+        self._runs[suspended_run] = None
+        suspended_run.begin(context, run)
+        return suspended_run
 
     def of(self, request: CallRequest, binding: str) -> tuple[SuspendedRun, TokenAnswer | None] | None:
         """The run that a call goes on with, and the answer that it brings; None for one that begins anew.
@@ -381,10 +383,10 @@ class SuspendedRuns:
         call under the same idempotency key, or from the same text. Raises ``ApprovalUnknown`` for a token of another call's run.
         """
         approval = request.approval
-        same = [one for one in self._runs if one.binding == binding and one.attached is None]
-        again = next((one for one in same if _is_again(request, one.request)), None)
+        same = [candidate for candidate in self._runs if candidate.binding == binding and candidate.attached is None]
+        again = next((candidate for candidate in same if _is_again(request, candidate.request)), None)
         if approval is not None:
-            run = next((one for one in self._runs if approval.token in one.tokens), None)
+            run = next((candidate for candidate in self._runs if approval.token in candidate.tokens), None)
             if run in same and not (approval.lenient and _is_elsewhere(request, run.request)):
                 return run, approval
             if not approval.lenient and (run is not None or again is not None):
@@ -395,9 +397,13 @@ class SuspendedRuns:
         # the oldest is the one that was not asked about for longest
         self._runs.pop(run, None)
         self._runs[run] = None
-        waiting = [one for one in self._runs if one is run or (one.attached is None and one.tokens)]
-        for one in waiting[:-MAX_SUSPENDED]:
-            one.expire()
+        waiting = [
+            suspended_run
+            for suspended_run in self._runs
+            if suspended_run is run or (suspended_run.attached is None and suspended_run.tokens)
+        ]
+        for suspended_run in waiting[:-MAX_SUSPENDED]:
+            suspended_run.expire()
 
     async def close(self) -> None:
         """Cancels what still runs, and waits for it."""

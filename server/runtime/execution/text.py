@@ -252,9 +252,9 @@ async def _one(
 
 def _request(item: Planned, document: Document, options: TextOptions, steps: dict[int, int]) -> CallRequest:
     call = item.call
-    own, given = call.request_id, options.idempotency_key
+    own, idempotency_key = call.request_id, options.idempotency_key
     # Each step of a block is an execution of its own under the block's request id, each call of a text under the host's key.
-    key = f"{own}#{call.step or 1}" if own else f"{given}#{item.index}" if given else ""
+    key = f"{own}#{call.step or 1}" if own else f"{idempotency_key}#{item.index}" if idempotency_key else ""
     return CallRequest(
         call_id=call_id(item, options),
         name=call.tool_id,
@@ -267,7 +267,7 @@ def _request(item: Planned, document: Document, options: TextOptions, steps: dic
         approval=options.approval,
         idempotency_key=key,
         key_is_models=bool(own),
-        key_of=options.key_of if given and not own else "",
+        key_of=options.key_of if idempotency_key and not own else "",
         style=item.style,
         step=call.step if steps.get(item.block, 0) > 1 else None,
     )

@@ -47,22 +47,22 @@ def validate_args(
             call = {**call, "args": {name: value for name, value in call["args"].items() if name != COMMAND}}
     if tool is None:
         names = [*(inline.tool_id for inline in tools), *registry.names()]
-        text, found = unknown_tool(tool_id, names)
+        text, suggestion = unknown_tool(tool_id, names)
         problem = Problem(
             code="VA401",
             slug=CATALOGUE["VA401"].slug,
             path=prefix,
             message=text,
-            suggestion=UNSET if found is None else found,
+            suggestion=UNSET if suggestion is None else suggestion,
             range=UNSET if call is None else said_range(call.get("toolIdRange")),
         )
         return ValidateResult(valid=False, errors=[problem], warnings=[])
     check = check_arguments(args, tool, prefix) if call is None else check_wire_call(call, tool, prefix)
     check = formats_held(check, lint or {})
-    given = args if call is None else call.get("args")
+    arguments = args if call is None else call.get("args")
     secrets: tuple[str, ...] = ()
-    if tool.may_have_secrets and isinstance(given, dict):
-        known = cast("dict[str, Any]", given)
+    if tool.may_have_secrets and isinstance(arguments, dict):
+        known = cast("dict[str, Any]", arguments)
         secrets = secret_texts(known, received(known, tool))
     return ValidateResult(
         valid=check.valid,
@@ -76,8 +76,8 @@ def validate_manifest(
     settings: Settings, manifest: Mapping[str, Any] | str, extensions: Sequence[SchemaExtension] = ()
 ) -> ValidateResult:
     """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
-    given = manifest if isinstance(manifest, str) else None
-    text = given if given is not None else msgspec.json.format(msgspec.json.encode(manifest), indent=2).decode()
+    source = manifest if isinstance(manifest, str) else None
+    text = source if source is not None else msgspec.json.format(msgspec.json.encode(manifest), indent=2).decode()
     reading = read_manifest(
         text,
         strict=settings.strict_json,
@@ -98,7 +98,7 @@ def validate_manifest(
                 path=_pointer(diag, reading.tree),
                 message=message(diag),
                 suggestion=suggestion if isinstance(suggestion, str) else UNSET,
-                range=UNSET if given is None else to_range(diag.span, lines, None),
+                range=UNSET if source is None else to_range(diag.span, lines, None),
             )
             (errors if level == "error" else warnings).append(problem)
     valid = not errors

@@ -71,12 +71,12 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
         host_header.secret
         for host_header in headers_of(tool_id, version, security.network.allow_hosts, settings.policy).values()
     ]
-    found = set(spelled((token,)) if token else ())
+    spellings = set(spelled((token,)) if token else ())
     for name in dict.fromkeys(names):
         secret = settings.secrets.get(name)
         value = None if secret is None else context.services.handlers.secrets.at_hand(name, secret, context.root)
-        found.update(() if value is None else value.spellings)
-    return tuple(sorted(found, key=len, reverse=True))
+        spellings.update(() if value is None else value.spellings)
+    return tuple(sorted(spellings, key=len, reverse=True))
 
 
 async def _value(name: str, context: CallContext, trail: Trail, result: ExecutionResult) -> Value:

@@ -51,13 +51,13 @@ class Finder:
 
     def spans(self, text: str) -> list[Span]:
         """Where needles stand, in order; those that lie over each other are one."""
-        found: list[Span] = []
+        spans: list[Span] = []
         for needle in self._each:
             if needle in text:
-                found.extend(_places(text, needle))
+                spans.extend(_places(text, needle))
         if self._anchors:
-            found.extend(self._by_anchor(text))
-        return merged(found)
+            spans.extend(self._by_anchor(text))
+        return merged(spans)
 
     def _by_anchor(self, text: str) -> list[Span]:
         spans: list[Span] = []
@@ -147,13 +147,13 @@ def spellings(value: str) -> frozenset[str]:
     """The spellings of a value that have enough characters to be looked for."""
     if len(value) < MIN_SECRET_CHARS:
         return frozenset()
-    found: set[str] = set()
+    texts: set[str] = set()
     for piece in _pieces(value):
-        found.update(_forms(piece))
+        texts.update(_forms(piece))
     if len(value.encode("utf-8", "surrogatepass")) > _MIME_BYTES:
         lines = base64.encodebytes(value.encode("utf-8", "surrogatepass")).decode().split()
-        found.update(line for line in lines if len(line) >= MIN_LINE_CHARS)
-    return frozenset(text for text in found if len(text) >= MIN_SECRET_CHARS)
+        texts.update(line for line in lines if len(line) >= MIN_LINE_CHARS)
+    return frozenset(text for text in texts if len(text) >= MIN_SECRET_CHARS)
 
 
 def _pieces(value: str) -> Iterator[str]:
@@ -411,12 +411,12 @@ def problems_without(problems: list[Problem], secrets: Sequence[str]) -> list[Pr
 def _struct_without(value: Any, secrets: Sequence[str]) -> Any:
     """Data of the wire with every secret masked in its texts."""
     if isinstance(value, msgspec.Struct):
-        given = {
+        changes = {
             name: _struct_without(getattr(value, name), secrets)
             for name in value.__struct_fields__
             if name not in _WORDS
         }
-        return msgspec.structs.replace(value, **given)
+        return msgspec.structs.replace(value, **changes)
     if isinstance(value, list):
         return [_struct_without(item, secrets) for item in cast("list[Any]", value)]
     # a number is a count or a place, never a tool's

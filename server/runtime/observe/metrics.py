@@ -136,12 +136,12 @@ class Metrics:
 
 
 def _under(table: dict[str, T], name: str, make: type[T]) -> T:
-    found = table.get(name)
-    if found is None:
+    entry = table.get(name)
+    if entry is None:
         if len(table) >= MAX_LABELS:
             name = OTHER
-        found = table.setdefault(name, make())
-    return found
+        entry = table.setdefault(name, make())
+    return entry
 
 
 def process_numbers() -> Iterator[tuple[str, float]]:

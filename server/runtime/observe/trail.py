@@ -137,8 +137,8 @@ def _write(line: str) -> bool:
         ready = select.poll()
         ready.register(descriptor, select.POLLOUT)
         # a pipe is ready when so much fits as is written here at once
-        found = ready.poll(0)
-        if not found or not found[0][1] & select.POLLOUT:
+        events = ready.poll(0)
+        if not events or not events[0][1] & select.POLLOUT:
             return False
         os.write(descriptor, line.encode("utf-8", "backslashreplace")[:_MAX_LINE_BYTES])
     except (OSError, ValueError, AttributeError):

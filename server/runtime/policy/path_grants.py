@@ -129,13 +129,13 @@ def expand(top: str, glob: tuple[str, ...]) -> list[str]:
 
     Links are never among them nor followed, special files are left out, and the look-up is bounded.
     """
-    found: list[str] = []
+    paths: list[str] = []
     for path in _Search().below(top, glob, 0):
-        if path not in found:
-            found.append(path)
-        if len(found) > MAX_PATHS:
+        if path not in paths:
+            paths.append(path)
+        if len(paths) > MAX_PATHS:
             break
-    return found
+    return paths
 
 
 class _Search:
@@ -162,11 +162,11 @@ class _Search:
                     yield from self.below(path, rest, depth + 1)
 
     def _entries(self, folder: str) -> list[tuple[str, bool]]:
-        found: list[tuple[str, bool]] = []
+        children: list[tuple[str, bool]] = []
         try:
             opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            return found
+            return children
         try:
             with os.scandir(opened) as entries:
                 for entry in entries:
@@ -175,12 +175,12 @@ class _Search:
                         break
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder or entry.is_file(follow_symlinks=False):
-                        found.append((entry.name, is_folder))
+                        children.append((entry.name, is_folder))
         except OSError:
             pass
         finally:
             os.close(opened)
-        return sorted(found)
+        return sorted(children)
 
 
 def hidden_fault(path: str, place: Place, *, writable: bool = False) -> str:
@@ -264,7 +264,9 @@ def place_of(folder: str, registry: Registry, settings: Settings, root: Path) ->
     kept = [state_folder(), cache_folder(), *([Path(real, settings.audit.path)] if settings.audit.path else [])]
     return Place(
         folder=folder,
-        hidden=tuple(dict.fromkeys(path for one in kept for path in (str(one), os.path.realpath(one)))),
+        hidden=tuple(
+            dict.fromkeys(path for kept_path in kept for path in (str(kept_path), os.path.realpath(kept_path)))
+        ),
         protected=(*own, *scripts),
         neighbours=folders,
         searched=tuple(os.path.realpath(root / name) for name in settings.tools),

@@ -111,7 +111,7 @@ def grant(
             denied.append(Denied(kind="secret", value=name, reason=fault.sentence))
     # what the proxy adds the script never sees
     added = {header.secret for header in headers.values()}
-    given = tuple(name for name in names if name not in added)
+    secret_names = tuple(name for name in names if name not in added)
     if names or added:
         granted.secrets = [*names, *sorted(added.difference(names))]
     if lacks is not None:
@@ -120,13 +120,15 @@ def grant(
     outer = [folder for folder in files.writes if folder.top != place.folder]
     own = [folder for folder in files.writes if folder.top == place.folder]
     reads = [path for path in files.reads if not any(path != other and inside(path, other) for other in files.reads)]
-    return Grant(tuple(reads), tuple(outer), tuple(own), tuple(hosts), permissions, blocked, given, headers, lacks)
+    return Grant(
+        tuple(reads), tuple(outer), tuple(own), tuple(hosts), permissions, blocked, secret_names, headers, lacks
+    )
 
 
 def missing_capability(context: SecurityContext, policy: Policy) -> str:
     """Why no call of a tool can be run, whatever its arguments: a capability that it requires and never has (D41). Empty: there is none."""
-    found = ((name, _never_given(name, policy)) for name in context.required_capabilities)
-    return next((_missing(name, reason) for name, reason in found if reason), "")
+    faults = ((name, _never_given(name, policy)) for name in context.required_capabilities)
+    return next((_missing(name, reason) for name, reason in faults if reason), "")
 
 
 def _missing(name: str, reason: str) -> str:
@@ -148,11 +150,11 @@ def _capability_fault(name: str, policy: Policy, granted: Granted, denied: list[
     never = _never_given(name, policy)
     if never:
         return never
-    for wanted, kind, given, field in (
+    for wanted, kind, grants, field in (
         ("network", "network", granted.hosts, "networkAccess.allowHosts"),
         ("write", "write", granted.write, "fileAccess.allowWrite"),
     ):
-        if name == wanted and not given:
+        if name == wanted and not grants:
             refused = next((item for item in denied if item.kind == kind), None)
             if refused is None:
                 return f"{field} asks for nothing"

@@ -40,12 +40,12 @@ class ResourcePlace(msgspec.Struct, frozen=True):
     path: str
 
 
-def is_uris(given: object) -> TypeGuard[Mapping[str, str]]:
+def is_uris(candidate: object) -> TypeGuard[Mapping[str, str]]:
     """Whether this is a call's ``uris``: parameter names, each with a URI."""
-    if not isinstance(given, Mapping):
+    if not isinstance(candidate, Mapping):
         return False
-    found = cast("Mapping[object, object]", given)
-    return len(found) <= MAX_URIS and all(isinstance(part, str) for item in found.items() for part in item)
+    uris = cast("Mapping[object, object]", candidate)
+    return len(uris) <= MAX_URIS and all(isinstance(part, str) for item in uris.items() for part in item)
 
 
 def is_resource(uri: str) -> bool:

@@ -104,19 +104,19 @@ def verdicts(policy: Policy, tool_id: str, version: str, caller: Caller) -> set[
     names = (tool_id, f"{tool_id}@{version}")
     if not isinstance(policy, LayeredPolicy):
         return _possible([RuleSet(_HERE, policy.rules, policy.tools)], names, caller)
-    said = _possible(policy.chain, names, caller)
+    outcomes = _possible(policy.chain, names, caller)
     for rule_set in policy.held:
-        said |= _possible([rule_set], names, caller) - {"allow", None}
+        outcomes |= _possible([rule_set], names, caller) - {"allow", None}
         if rule_set.confirmation != "never":
-            said.add("ask")
-    return said
+            outcomes.add("ask")
+    return outcomes
 
 
 def might_ask(policy: Policy, manifest: Manifest, caller: Caller) -> bool:
     """Whether a call of a tool might need a person's word, whatever it is given and granted."""
-    said = verdicts(policy, manifest.tool_id, manifest.version, caller)
+    outcomes = verdicts(policy, manifest.tool_id, manifest.version, caller)
     unruled = policy.require_confirmation != "never" or manifest.execution.require_confirmation
-    return "ask" in said or (None in said and unruled)
+    return "ask" in outcomes or (None in outcomes and unruled)
 
 
 def _possible(chain: Sequence[RuleSet], names: tuple[str, str], caller: Caller) -> set[Verdict | None]:
@@ -183,11 +183,11 @@ def _named(args: dict[str, Any], parameter: str) -> list[Any]:
     """The values that a name or a JSON Pointer leads to; ``*`` in a pointer is each item or member."""
     if not parameter.startswith("/"):
         return [args[parameter]] if parameter in args else []
-    found: list[Any] = [args]
+    nodes: list[Any] = [args]
     for part in parameter[1:].split("/"):
         name = unescape_pointer(part)
         below: list[Any] = []
-        for value in found:
+        for value in nodes:
             if isinstance(value, dict):
                 members = cast("dict[str, Any]", value)
                 below += members.values() if part == "*" else [members[name]] if name in members else []
@@ -195,8 +195,8 @@ def _named(args: dict[str, Any], parameter: str) -> list[Any]:
                 items = cast("list[Any]", value)
                 at = index_in(items, name)
                 below += items if part == "*" else [items[at]] if at >= 0 else []
-        found = below
-    return found
+        nodes = below
+    return nodes
 
 
 def _leaves(values: Iterable[Any]) -> Iterator[str]:
@@ -214,8 +214,8 @@ def _leaves(values: Iterable[Any]) -> Iterator[str]:
 
 def _condition(rule: PolicyRule) -> str:
     conditions = [*_whose(rule), ("parameter", rule.parameter), ("matches", rule.matches)]
-    given = {name: value for name, value in conditions if value not in ("*", "")}
-    return json.dumps({**given, "tool": rule.tool}, sort_keys=True) if given else ""
+    terms = {name: value for name, value in conditions if value not in ("*", "")}
+    return json.dumps({**terms, "tool": rule.tool}, sort_keys=True) if terms else ""
 
 
 # How many calls a minute are let through, and which tool is refused suspiciously often (D84). One of each per runtime.

@@ -45,8 +45,8 @@ class SecretError(Exception):
 
 def kind_of(secret: Secret) -> str:
     """Which of its sources a secret names; empty for none, or for several, which is a fault of the settings."""
-    given = [field for field in ("env", "file", "command", "keyring") if getattr(secret, field)]
-    return given[0] if len(given) == 1 else ""
+    sources = [field for field in ("env", "file", "command", "keyring") if getattr(secret, field)]
+    return sources[0] if len(sources) == 1 else ""
 
 
 def source_of(secret: Secret) -> str:

@@ -73,19 +73,19 @@ class StrangerGate:
 
     def asked_of(self, tool: Tool, rights: Grant) -> tuple[Gain, ...]:
         """What a tool gets that is for a person to know: nothing in a trusted folder, nor of a tool that the operator brought."""
-        got = gains(tool, rights)
-        return () if not got or self._is_operators(tool) or self.is_trusted() else got
+        grants = gains(tool, rights)
+        return () if not grants or self._is_operators(tool) or self.is_trusted() else grants
 
     def lets(self, tool: Tool, rights: Grant) -> bool:
         """Whether a call keeps its grant; tells what it gets where nobody was asked."""
-        got = gains(tool, rights)
-        if not got or (self.allowed is None and self._settled.issuperset(got)):
+        grants = gains(tool, rights)
+        if not grants or (self.allowed is None and self._settled.issuperset(grants)):
             return True
         if self.allowed is not None:
-            return self.allowed.issuperset(got) or self._is_operators(tool)
+            return self.allowed.issuperset(grants) or self._is_operators(tool)
         if not self._is_operators(tool) and not self.is_trusted():
-            self._tell(told(self._loaded(), got))
-        self._settled.update(got)
+            self._tell(told(self._loaded(), grants))
+        self._settled.update(grants)
         return True
 
     def _is_operators(self, tool: Tool) -> bool:
@@ -105,10 +105,10 @@ class StrangerGate:
         return bool(loaded.trusted_by or word_of_start()) or recorded_now(loaded.root)
 
 
-def told(loaded: LoadedSettings, got: tuple[Gain, ...]) -> str:
+def told(loaded: LoadedSettings, grants: tuple[Gain, ...]) -> str:
     """What tools of an untrusted folder get, as one line."""
     by_tool: dict[str, list[str]] = {}
-    for name, word in got:
+    for name, word in grants:
         by_tool.setdefault(name.rpartition("@")[0], []).append(word)
     shown = "; ".join(f"{name} gets {', '.join(words)}" for name, words in by_tool.items())
     state = "has changed since it was trusted" if was_trusted(loaded.root) else "is not trusted"

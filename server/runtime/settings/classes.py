@@ -75,7 +75,7 @@ def _fewer(asked: Sequence[str], held: Sequence[str]) -> tuple[Sequence[str], An
 
 def _more(asked: Sequence[str], held: Sequence[str]) -> tuple[Sequence[str], Any]:
     """A list narrows where it holds everything that holds without it; what it leaves out stays."""
-    left_out = tuple(one for one in held if one not in asked)
+    left_out = tuple(item for item in held if item not in asked)
     return (*asked, *left_out), left_out or None
 
 
@@ -242,14 +242,14 @@ CLASSES: Mapping[str, SettingClass] = {
 
 def leaves(kind: type[msgspec.Struct] = Settings, prefix: str = "") -> dict[str, msgspec.structs.FieldInfo]:
     """Every setting by its dotted name; tables with free names are one setting."""
-    found: dict[str, msgspec.structs.FieldInfo] = {}
+    fields: dict[str, msgspec.structs.FieldInfo] = {}
     for field in msgspec.structs.fields(kind):
         of: Any = cast("Any", field).type
         if isinstance(of, type) and issubclass(of, msgspec.Struct):
-            found |= leaves(of, f"{prefix}{field.encode_name}.")
+            fields |= leaves(of, f"{prefix}{field.encode_name}.")
         else:
-            found[f"{prefix}{field.encode_name}"] = field
-    return found
+            fields[f"{prefix}{field.encode_name}"] = field
+    return fields
 
 
 def class_of(dotted: str) -> SettingClass | None:

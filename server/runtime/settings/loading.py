@@ -244,8 +244,8 @@ class _Stack:
 
     def lay(self, source: Source, *, below_final: bool) -> None:
         """The operator's word: it replaces what weaker sources say, table by table; a final policy it can only narrow."""
-        for dotted, said in source.values.items():
-            value = _program(said, source, self._root) if dotted.startswith(_PROGRAMS) else said
+        for dotted, setting in source.values.items():
+            value = _program(setting, source, self._root) if dotted.startswith(_PROGRAMS) else setting
             if dotted == "policy.final":
                 if source.name == files.MACHINE_FILE:
                     self._set(dotted, value, source.name)
@@ -342,7 +342,7 @@ class _Stack:
             rule for rule_set in (*self._chain, *self._held) for rule in rule_set.rules
         )
         self._values["policy.tools"] = {
-            name: said for rule_set in reversed(self._chain) for name, said in rule_set.tools.items()
+            name: verdict for rule_set in reversed(self._chain) for name, verdict in rule_set.tools.items()
         }
         settings = settings_with(self._values)
         if (

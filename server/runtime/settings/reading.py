@@ -69,12 +69,12 @@ def _tables(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _built(kind: type[msgspec.Struct], tables: Mapping[str, Any]) -> msgspec.Struct:
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         if field.encode_name in tables:
             value, of = tables[field.encode_name], cast("Any", field).type
-            given[field.name] = _built(of, value) if _is_struct(of) else value
-    return kind(**given)
+            fields[field.name] = _built(of, value) if _is_struct(of) else value
+    return kind(**fields)
 
 
 def _is_struct(kind: Any) -> bool:
@@ -114,8 +114,8 @@ def _secret_problems(secrets: Mapping[str, Secret]) -> list[str]:
         place = f"'secrets.{name}"
         if fault := variable_name_fault(name):
             problems.append(f"{place}' cannot be a secret's name: {fault}")
-        given = [field for field in ("env", "file", "command", "keyring") if getattr(secret, field)]
-        if len(given) != 1:
+        sources = [field for field in ("env", "file", "command", "keyring") if getattr(secret, field)]
+        if len(sources) != 1:
             problems.append(f"{place}' must say exactly one of env, file, command and keyring")
         if secret.command and not os.path.isabs(secret.command[0]):
             problems.append(f"{place}.command' must begin with a program's absolute path")

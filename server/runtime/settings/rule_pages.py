@@ -37,9 +37,9 @@ def _sections() -> dict[str, str]:
             text = stream.read()
     except OSError:
         return {}
-    found = re.split(r"(?m)^### ([A-Z]{2}\d{3}) .*\n", text)
+    pieces = re.split(r"(?m)^### ([A-Z]{2}\d{3}) .*\n", text)
     ends = re.compile(r"(?m)^(?:## |<a id=)")
-    return {code: ends.split(body)[0].strip() for code, body in zip(found[1::2], found[2::2], strict=True)}
+    return {code: ends.split(body)[0].strip() for code, body in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
 def page_text(code: str) -> str:

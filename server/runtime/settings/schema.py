@@ -94,13 +94,13 @@ LEVEL: dict[str, Any] = {
 @cache
 def settings_schema() -> dict[str, Any]:
     """The schema. Shared: whoever gets it must not change it."""
-    made = _table(Settings, "")
+    schema = _table(Settings, "")
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": SCHEMA_ID,
         "title": "Settings of Tamis (tamis.toml)",
         "definitions": {"level": LEVEL},
-        **made,
+        **schema,
     }
 
 
@@ -164,8 +164,8 @@ def _type(kind: Any, dotted: str) -> dict[str, Any]:
     if kind is Any:
         return {}
     names = {str: "string", bool: "boolean", int: "integer"}
-    made: dict[str, Any] = {"type": names[kind]}
-    return {**made, "minimum": 0} if kind is int else made
+    schema: dict[str, Any] = {"type": names[kind]}
+    return {**schema, "minimum": 0} if kind is int else schema
 
 
 def _lint() -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Checkable(msgspec.Struct, frozen=True):
 
 def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProblem]]:
     """The texts of the named files and of the files below the named folders, each once."""
-    found: dict[str, Checkable] = {}
+    by_file: dict[str, Checkable] = {}
     problems: list[LoadProblem] = []
     for path in paths:
         if path.is_dir() and not path.name.endswith(SUFFIX):
@@ -48,29 +48,29 @@ def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProble
         else:
             files = [str(path)]
         for file in files:
-            if file in found:
+            if file in by_file:
                 continue
             read = _read(file)
             if isinstance(read, LoadProblem):
                 problems.append(read)
             else:
-                found[file] = read
-    return list(found.values()), problems
+                by_file[file] = read
+    return list(by_file.values()), problems
 
 
 def find_workflows(paths: list[Path], folders: list[Path]) -> list[str]:
     """The files below the workflow folders that may be workflows, as far as they stand below the folders that are checked."""
     from tamis.server.runtime.tools.workflows import is_workflow_name
 
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for folder in map(Path, map(os.path.realpath, folders)):
         for path in paths:
             real = Path(os.path.realpath(path))
             inside = path / folder.relative_to(real) if folder.is_relative_to(real) else None
             inner = path if real.is_relative_to(folder) else inside
             if inner is not None and inner.is_dir():
-                found.update(dict.fromkeys(walk_files(inner, is_workflow_name)[0]))
-    return list(found)
+                files.update(dict.fromkeys(walk_files(inner, is_workflow_name)[0]))
+    return list(files)
 
 
 def files_beside(folder: str) -> tuple[frozenset[str], bool, dict[str, str]]:

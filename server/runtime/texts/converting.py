@@ -48,13 +48,13 @@ def convert_text(
     _check(to)
     document = runtime.read(text, protocol, tools=tools, options=options, guided=guided)
     own = runtime.settings.protocol
-    given = options or {}
+    members = options or {}
     reading = ReadOptions(
-        reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
-        reasoning_tags=tuple(given["reasoningTags"]) if "reasoningTags" in given else own.reasoning_tags,
-        assume_open_reasoning=given.get("assumeOpenReasoning", own.assume_open_reasoning),
-        fenced_calls=given.get("fencedCalls", own.fenced_calls),
-        allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
+        reasoning_calls=members.get("reasoningCalls", own.reasoning_calls),
+        reasoning_tags=tuple(members["reasoningTags"]) if "reasoningTags" in members else own.reasoning_tags,
+        assume_open_reasoning=members.get("assumeOpenReasoning", own.assume_open_reasoning),
+        fenced_calls=members.get("fencedCalls", own.fenced_calls),
+        allow_multiple_blocks=members.get("allowMultipleBlocks", own.allow_multiple_blocks),
         also=runtime.also,
     )
     known = hints(runtime, tools, guided=guided)
@@ -76,28 +76,28 @@ def convert_calls(
     places: list[int] = []
     losses: list[Loss] = []
     for index, call in enumerate(calls):
-        if "toolId" not in call and (found := _vendors_calls(call)):
-            for vendors, lost in found:
+        if "toolId" not in call and (vendor_calls := _vendors_calls(call)):
+            for vendors, lost in vendor_calls:
                 plain.append(vendors)
                 places.append(index)
                 losses += members_lost(lost, f"/calls/{index}", title_of(to))
             continue
         try:
-            made, failed = wire_call(call, known, keep_hints=extras_of(to).modifiers)
+            converted, failed = wire_call(call, known, keep_hints=extras_of(to).modifiers)
         except ValueError as error:
             raise BadCallError(f"{error} - at `$.calls[{index}]`") from None
         if call.get("executable") is False or call.get("complete") is False:
             why = "its text was cut off or has more than one reading, so it is not executable"
-            losses.append(loss("TC055", f"/calls/{index}", what=f"The call of '{made.tool_id}'", why=why))
+            losses.append(loss("TC055", f"/calls/{index}", what=f"The call of '{converted.tool_id}'", why=why))
             continue
         for name in failed:
             what, title = f"The type hint of '{name}'", title_of(to)
             args: dict[str, str | int] = {"what": what, "protocol": title, "why": "the value is not what the hint says"}
             losses.append(loss("TC052", f"/calls/{index}/typeHints/{name}", **args))
-        plain.append(made)
+        plain.append(converted)
         places.append(index)
-    made = convert(plain, to, ConvertOptions(known, shape))
-    return Conversion(made.text, losses + [_moved(loss, places) for loss in made.losses])
+    converted = convert(plain, to, ConvertOptions(known, shape))
+    return Conversion(converted.text, losses + [_moved(loss, places) for loss in converted.losses])
 
 
 def hints(runtime: Runtime, tools: Sequence[InlineTool] = (), *, guided: bool = True) -> dict[str, ToolHint]:
@@ -144,13 +144,13 @@ def _vendors_calls(call: Mapping[str, Any]) -> list[tuple[PlainCall, tuple[str, 
     around = read_envelope(document.text, block)
     if len(around.calls) != len(read_calls.calls):
         return [(call, ()) for call in read_calls.calls]
-    said = message_texts(document.text, block)
-    more = around.members + (("content",) if (said.lead + said.tail).strip() or said.others else ())
+    texts = message_texts(document.text, block)
+    more = around.members + (("content",) if (texts.lead + texts.tail).strip() or texts.others else ())
     pairs = zip(read_calls.calls, around.calls, strict=True)
-    made = [
+    calls = [
         (msgspec.structs.replace(plain_call, number_id=about.number_id), about.members) for plain_call, about in pairs
     ]
-    return [(made[0][0], more + made[0][1]), *made[1:]]
+    return [(calls[0][0], more + calls[0][1]), *calls[1:]]
 
 
 def _moved(loss: Loss, places: list[int]) -> Loss:

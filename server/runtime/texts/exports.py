@@ -122,10 +122,10 @@ def usage_counts(runtime: Runtime) -> dict[str, ToolUsage]:
 
 def newest(tools: Iterable[Tool]) -> list[Tool]:
     """The newest version of each tool; ``tools`` has them newest first."""
-    found: dict[str, Tool] = {}
+    by_id: dict[str, Tool] = {}
     for tool in tools:
-        found.setdefault(tool.tool_id, tool)
-    return list(found.values())
+        by_id.setdefault(tool.tool_id, tool)
+    return list(by_id.values())
 
 
 def _tokens(definition: object) -> int:

@@ -121,6 +121,7 @@ def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
     unread = [Note(0, UNREAD_HERMES, False)] if unread_hermes(text, "auto", runtime.also) else []
     lines = LineIndex(text)
     notes = [
-        Note(lines.position(one.span[0])[0] + 1, f"block left as it is: {one.why}", one.doubtful) for one in done.left
+        Note(lines.position(left_block.span[0])[0] + 1, f"block left as it is: {left_block.why}", left_block.doubtful)
+        for left_block in done.left
     ]
     return FormattedFile(path, text, done.text, unread + sorted(notes, key=lambda note: note.line))

@@ -99,15 +99,15 @@ def _full(call_result: GivenResult) -> ExecutionResult:
     return result
 
 
-def _error(given: GivenError, shorten: Callable[[str], str]) -> ExecutionError:
+def _error(error: GivenError, shorten: Callable[[str], str]) -> ExecutionError:
     from tamis.protocols.contract import ErrorDetails
 
-    details = given.details
+    details = error.details
     if details is None:
-        return ExecutionError(type=given.type, message=shorten(given.message))
+        return ExecutionError(type=error.type, message=shorten(error.message))
     text = UNSET if details.text is UNSET else shorten(details.text)
     return ExecutionError(
-        type=given.type, message=shorten(given.message), details=ErrorDetails(text=text, code=details.code)
+        type=error.type, message=shorten(error.message), details=ErrorDetails(text=text, code=details.code)
     )
 
 

@@ -95,7 +95,7 @@ class Prompts:
 
     def _refresh(self, runtime: Runtime) -> None:
         state = (runtime.registry, runtime.agent, runtime.settings)
-        if all(one is other for one, other in zip(state, self._state, strict=True)):
+        if all(current is other for current, other in zip(state, self._state, strict=True)):
             return
         self._state = state
         content = [runtime.registry.etag(), runtime.agent, runtime.settings]
@@ -206,14 +206,14 @@ def _reason(tool: Tool, kept_out: dict[str, str], agent: AgentRules, registry: R
 
 
 def _named(runtime: Runtime, names: Sequence[str]) -> list[Tool]:
-    found: dict[str, Tool] = {}
+    by_id: dict[str, Tool] = {}
     for name in names:
         tool = runtime.registry.get(name)
         if tool is None:
             near = best(name, runtime.registry.names())
             raise PromptError(f"no tool '{name}'{hint(near)}")
-        found.setdefault(tool.tool_id, tool)
-    return list(found.values())
+        by_id.setdefault(tool.tool_id, tool)
+    return list(by_id.values())
 
 
 def prompt_tool(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> PromptTool:

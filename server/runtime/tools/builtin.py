@@ -384,15 +384,15 @@ def _writable(root: Path, settings: Settings) -> tuple[str, ...]:
     opened = [
         os.path.realpath(name) for name in settings.policy.write_roots if name.startswith("/") and can_be_path(name)
     ]
-    found: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for folder in filter(can_be_path, settings.resources.values()):
         named = os.path.realpath(root / folder)
         for top in opened:
             if named == top or named.startswith(top.rstrip("/") + "/"):
-                found[named] = None
+                folders[named] = None
             elif top.startswith(named.rstrip("/") + "/"):
-                found[top] = None
-    return tuple(found)
+                folders[top] = None
+    return tuple(folders)
 
 
 def is_own(service: str) -> bool:

@@ -68,15 +68,15 @@ class HostServices:
             raise Refused(f"'{service}' is a service of Tamis itself; give yours another name")
         if service not in self._services and len(self._services) >= MAX_SERVICES:
             raise Refused(f"{MAX_SERVICES} services are registered already, which is the most")
-        made: dict[str, HostMethod] = {}
+        by_name: dict[str, HostMethod] = {}
         rejected: list[Rejected] = []
         before = self._services.get(service, {})
         for method in methods:
             name = _name_of(method)
             try:
-                if name in made:
+                if name in by_name:
                     raise Refused(f"'{name}' stands in the list twice; the first is registered")
-                if len(made) >= MAX_METHODS:
+                if len(by_name) >= MAX_METHODS:
                     raise Refused(f"a service has at most {MAX_METHODS} methods")
                 manifest = manifest_of(service, method)
             except Refused as refused:
@@ -85,16 +85,16 @@ class HostServices:
                 continue
             same = before.get(name)
             if same is not None and same.manifest.raw == manifest.raw:
-                made[name] = same
+                by_name[name] = same
             else:
                 output = None if manifest.output is None else compile_plan(manifest.output)
-                made[name] = HostMethod(manifest, compile_plan(manifest.parameters or {}), output)
-        changed = made != before
-        if made:
-            self._services[service] = made
+                by_name[name] = HostMethod(manifest, compile_plan(manifest.parameters or {}), output)
+        changed = by_name != before
+        if by_name:
+            self._services[service] = by_name
         else:
             self._services.pop(service, None)
-        return Registration(tuple(made.values()), tuple(rejected), changed)
+        return Registration(tuple(by_name.values()), tuple(rejected), changed)
 
     def unregister(self, service: str, methods: Sequence[str] | None = None) -> list[str]:
         """Takes a service away, or only some of its methods; the names of the methods that are gone."""
@@ -139,6 +139,6 @@ RESERVED = frozenset((*SERVICES, SCRIPT_SERVICE))
 """Names of services that are Tamis's own (seeds 000, 002, 003, 004)."""
 
 
-def _name_of(given: object) -> str:
-    name = cast("dict[str, object]", given).get("name") if isinstance(given, dict) else None
+def _name_of(metadata: object) -> str:
+    name = cast("dict[str, object]", metadata).get("name") if isinstance(metadata, dict) else None
     return name[:200] if isinstance(name, str) else ""

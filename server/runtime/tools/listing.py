@@ -63,13 +63,13 @@ def page(
 ) -> Page:
     """One page of the tools that fit. Raises ``WrongCursorError``."""
     after = None if cursor is None else _read(cursor, wanted)
-    found = ranked(registry, wanted, callable_now)
+    ranking = ranked(registry, wanted, callable_now)
     if after is not None:
         last = _place(after.score, after.tool_id, after.version)
-        found = [one for one in found if _place(one[0], one[1].tool_id, one[1].version) > last]
-    shown = found[:limit]
+        ranking = [entry for entry in ranking if _place(entry[0], entry[1].tool_id, entry[1].version) > last]
+    shown = ranking[:limit]
     more = None
-    if len(found) > limit:
+    if len(ranking) > limit:
         score, tool = shown[-1]
         more = _written(_Cursor(_digest(wanted), score, tool.tool_id, tool.version))
     return Page([tool for _, tool in shown], more)
@@ -78,11 +78,11 @@ def page(
 def ranked(registry: Registry, wanted: ToolFilter, callable_now: Callable[[Tool], bool]) -> Sequence[tuple[int, Tool]]:
     """The tools that fit with their scores, best first."""
     query = (wanted.query or "").strip()
-    found = registry.search.ranked(query) if query else [(0, tool) for tool in registry.tools]
+    ranking = registry.search.ranked(query) if query else [(0, tool) for tool in registry.tools]
     tags = set(wanted.tags)
     return [
         (score, tool)
-        for score, tool in found
+        for score, tool in ranking
         if (wanted.namespace is None or tool.namespace == wanted.namespace)
         and (not tags or tags.issubset(tool.manifest.tags))
         and (wanted.callable is None or callable_now(tool) == wanted.callable)
@@ -176,12 +176,12 @@ class Discovery:
             self._registry = registry
             self._kept.clear()
         key = (protocol, agent_id, config_hash(agent))
-        found = self._kept.get(key)
-        if found is None:
+        discovery = self._kept.get(key)
+        if discovery is None:
             while len(self._kept) >= MAX_KEPT:
                 del self._kept[next(iter(self._kept))]
-            found = self._kept[key] = discover(registry, agent)
-        return found
+            discovery = self._kept[key] = discover(registry, agent)
+        return discovery
 
 
 def discover(registry: Registry, agent: AgentRules) -> Discovered:
@@ -189,11 +189,11 @@ def discover(registry: Registry, agent: AgentRules) -> Discovered:
     tools: list[Tool] = []
     left_out: list[LeftOut] = []
     for tool in registry.current():
-        found = judged(tool, agent, registry)
-        if found is None:
+        omission = judged(tool, agent, registry)
+        if omission is None:
             tools.append(tool)
         else:
-            left_out.append(found)
+            left_out.append(omission)
     return Discovered(tuple(tools), tuple(left_out), agent.off)
 
 
@@ -202,8 +202,10 @@ def judged(tool: Tool, agent: AgentRules, registry: Registry) -> LeftOut | None:
     if not has_metadata(tool):
         return LeftOut(tool, "metadata", "it says neither what it does nor what it takes")
     if not tool.callable:
-        said = tool.manifest.agent_callable is False
-        return LeftOut(tool, "agentCallable", f"the {_source(tool)} says agentCallable: false" if said else _UNSAID)
+        is_explicit = tool.manifest.agent_callable is False
+        return LeftOut(
+            tool, "agentCallable", f"the {_source(tool)} says agentCallable: false" if is_explicit else _UNSAID
+        )
     if not in_inventory(tool, agent, registry):
         return LeftOut(tool, "profile", "it is not in the agent's inventory")
     refusal = agent.refusal(tool.tool_id)
@@ -217,7 +219,7 @@ def in_inventory(tool: Tool, agent: AgentRules, registry: Registry) -> bool:
         return True
     if tool.origin != "builtin" or tool.tool_id not in (TASK_STATUS, READER) or agent.profile is None:
         return False
-    tools = [one for name in agent.profile.inventory or () if (one := registry.get(name)) is not None]
+    tools = [listed_tool for name in agent.profile.inventory or () if (listed_tool := registry.get(name)) is not None]
     if tool.tool_id == TASK_STATUS:
         return any(tool.manifest.execution.mode == "async" for tool in tools)
     from tamis.server.runtime.tools.workflows import streams

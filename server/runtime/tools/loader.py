@@ -224,18 +224,18 @@ _name_of = operator.attrgetter("name")
 
 def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
     """Ignore rules above the folder, up to the repository's root: a tool folder is often part of a larger project."""
-    found: list[tuple[str, _IgnoreRules]] = []
+    rules: list[tuple[str, _IgnoreRules]] = []
     for parent in top.parents:
         if os.path.exists(top / ".git"):
             break
-        found[:0] = _rules_of(parent)
+        rules[:0] = _rules_of(parent)
         if os.path.exists(parent / ".git"):
-            return tuple(found)
+            return tuple(rules)
     return ()
 
 
 def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
-    found: list[tuple[str, _IgnoreRules]] = []
+    rules: list[tuple[str, _IgnoreRules]] = []
     for name in IGNORE_FILES:
         path = folder / name
         if not os.path.isfile(path):
@@ -245,10 +245,10 @@ def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
 
         try:
             lines = path.read_text(encoding="utf-8", errors="replace")[:MAX_BYTES].splitlines()
-            found.append((str(folder), GitIgnoreSpec.from_lines(lines)))
+            rules.append((str(folder), GitIgnoreSpec.from_lines(lines)))
         except (OSError, ValueError):
             continue
-    return tuple(found)
+    return tuple(rules)
 
 
 def ignoring(patterns: Iterable[str]) -> Callable[[str], bool]:

@@ -51,9 +51,9 @@ def _schema(text: str, depth: int) -> dict[str, Any]:
     if text.lower() in _ANYTHING:
         return {}
     if depth < _MAX_TYPE_DEPTH:
-        made = _composed(text, depth)
-        if made is not None:
-            return made
+        schema = _composed(text, depth)
+        if schema is not None:
+            return schema
     return {"description": text[:200]}
 
 
@@ -192,11 +192,11 @@ def alike(name: str) -> str:
     return _ALIKE.sub("", name.casefold())
 
 
-def manifest_of(service: str, given: object) -> Manifest:
+def manifest_of(service: str, declaration: object) -> Manifest:
     """The manifest of one method. Raises ``Refused``."""
-    if not isinstance(given, dict):
+    if not isinstance(declaration, dict):
         raise Refused("a method must be an object with a name, a description and parameters")
-    method = cast("dict[str, Any]", given)
+    method = cast("dict[str, Any]", declaration)
     fault = method_name_fault(method.get("name"))
     if fault:
         raise Refused(fault)
@@ -286,14 +286,14 @@ def _execution(method: Mapping[str, Any]) -> dict[str, Any]:
     execution = method.get("execution")
     if execution is not None and not isinstance(execution, dict):
         raise Refused("'execution' must be an object")
-    made: dict[str, Any] = dict(cast("dict[str, Any]", execution or {}))
+    fields: dict[str, Any] = dict(cast("dict[str, Any]", execution or {}))
     for short, name in (("timeoutMs", "timeoutMs"), ("timeout", "timeoutMs"), ("executionMode", "mode")):
         if method.get(short) is not None:
-            made.setdefault(name, method[short])
+            fields.setdefault(name, method[short])
     for name in ("idempotent", "requireConfirmation"):
         if name in method:
-            made.setdefault(name, _flag(method, name))
-    return made
+            fields.setdefault(name, _flag(method, name))
+    return fields
 
 
 def _output(method: Mapping[str, Any]) -> Any:
@@ -371,26 +371,26 @@ _CARRIED = ("enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "
 
 def _parameter(parameter: Mapping[str, Any], place: str, depth: int) -> dict[str, Any]:
     kind = parameter.get("type", "any")
-    made: dict[str, Any]
+    schema: dict[str, Any]
     if isinstance(kind, dict):
-        made = dict(cast("dict[str, Any]", kind))
+        schema = dict(cast("dict[str, Any]", kind))
     elif isinstance(kind, str):
-        made = schema_of_type(kind)
+        schema = schema_of_type(kind)
     else:
         raise Refused(f"'{place}.type' must be the name of a type, or a JSON Schema")
     inner = parameter.get("properties")
     if isinstance(inner, list):
         below = _listed(cast("list[object]", inner), f"{place}.properties", depth + 1)
-        made = {**made, "items": below} if made.get("type") == "array" else {**made, **below}
+        schema = {**schema, "items": below} if schema.get("type") == "array" else {**schema, **below}
     elif isinstance(inner, dict):
-        made = {**made, "type": "object", "properties": cast("dict[str, Any]", inner)}
+        schema = {**schema, "type": "object", "properties": cast("dict[str, Any]", inner)}
     description = _text(parameter, "description")
     if description:
-        made["description"] = description
+        schema["description"] = description
     for name in ("default", "defaultValue"):
         if name in parameter:
-            made["default"] = parameter[name]
-    made.update({name: parameter[name] for name in _CARRIED if name in parameter})
+            schema["default"] = parameter[name]
+    schema.update({name: parameter[name] for name in _CARRIED if name in parameter})
     if _flag(parameter, "secret"):
-        made["x-secret"] = True
-    return made
+        schema["x-secret"] = True
+    return schema

@@ -126,11 +126,11 @@ def matches(name: str, part: str) -> bool:
     return fnmatch.fnmatchcase(name, part)
 
 
-def build_registry(found: Scan, settings: Settings, write_roots: Iterable[str] = ()) -> Registry:
+def build_registry(definitions: Scan, settings: Settings, write_roots: Iterable[str] = ()) -> Registry:
     """Reads every found manifest and registers what reads clean; ``write_roots`` are folders in the searched ones that tools may write."""
     tools: list[Tool] = []
-    errors = [load_error(problem) for problem in found.problems]
-    for file in found.files:
+    errors = [load_error(problem) for problem in definitions.problems]
+    for file in definitions.files:
         result = read_tool(file, settings)
         if isinstance(result, Tool):
             tools.append(result)
@@ -255,8 +255,8 @@ def why_unavailable(manifest: Manifest, folder: str) -> str:
 def _first_error(file: FoundFile, reading: ManifestReading) -> RegistryError:
     diagnostics = reading.diagnostics
     declared = reading.tree.node_at("/toolId")
-    found = declared.to_python() if declared is not None else ""
-    tool_id = found if isinstance(found, str) else ""
+    declared_id = declared.to_python() if declared is not None else ""
+    tool_id = declared_id if isinstance(declared_id, str) else ""
     worst = next((diag for diag in diagnostics if severity(diag) == "error"), None)
     if worst is None:
         return RegistryError(file.path, "holds no manifest", tool_id=tool_id)

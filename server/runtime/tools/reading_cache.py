@@ -85,14 +85,14 @@ def load(root: Path, searched: Iterable[str], how: object) -> dict[str, tuple[Fi
     body = memoryview(data)[len(head) :]
     if zlib.crc32(body[4:]).to_bytes(4, "big") != bytes(body[:4]):
         return {}
-    found: dict[str, tuple[FileStamp, Kept]] = {}
+    by_path: dict[str, tuple[FileStamp, Kept]] = {}
     try:
         for entry in _decoder().decode(body[4:]):
             manifest = None if entry.record is None else _manifest(entry.record)
-            found[entry.path] = entry.stamp, Kept(manifest, entry.error)
+            by_path[entry.path] = entry.stamp, Kept(manifest, entry.error)
     except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError):
         return {}
-    return found
+    return by_path
 
 
 def store(root: Path, searched: Iterable[str], how: object, kept: Mapping[str, tuple[FileStamp, Kept]]) -> None:

@@ -158,11 +158,11 @@ class Registry:
         edges: dict[Node, list[tuple[str, Node]]] = {
             (tool.tool_id, tool.version): edges_of(tool.manifest.dependencies, self._known) for tool in needing
         }
-        found = circles({node: [target for _, target in targets] for node, targets in edges.items()})
+        cycles = circles({node: [target for _, target in targets] for node, targets in edges.items()})
         reasons: dict[Node, str] = {}
         for tool in needing:
             node = (tool.tool_id, tool.version)
-            faults = faults_of(node, tool.manifest.dependencies, self._known, found.get(node, {}))
+            faults = faults_of(node, tool.manifest.dependencies, self._known, cycles.get(node, {}))
             if faults:
                 reasons[node] = faults[0].text
                 self.errors += [
@@ -228,8 +228,14 @@ class Registry:
     def resolve_call(self, name: str, protocol: str, args: object, version: str | None = None) -> Resolved:
         """What a call means: its name, in VCP with its ``command``, or what an export called the tool (``pets_listPets``)."""
         command = args.get(COMMAND) if extras_of(protocol).by_command and is_object(args) else None
-        found = self.resolve(name, version, protocol=protocol, command=command if isinstance(command, str) else None)
-        return found if found.tool is not None or found.candidates else self._led(self._exports(), name, version)
+        resolution = self.resolve(
+            name, version, protocol=protocol, command=command if isinstance(command, str) else None
+        )
+        return (
+            resolution
+            if resolution.tool is not None or resolution.candidates
+            else self._led(self._exports(), name, version)
+        )
 
     def _exact(self, name: str, version: str | None) -> Resolved:
         versions = self._lookup(name)
@@ -290,15 +296,15 @@ class Registry:
     def _pick(self, versions: dict[str, Tool], wanted: str | None) -> Tool | None:
         if len(versions) == 1 and wanted is None:
             return next(iter(versions.values()))
-        found = pick(versions, wanted)
-        return None if found is None else versions[found]
+        version = pick(versions, wanted)
+        return None if version is None else versions[version]
 
     def versions(self, name: str) -> list[str]:
         """The registered versions of a name, newest first; empty when the name is unknown."""
-        found = self._lookup(name)
-        if found is None and (pin := split_pin(name)) is not None:
-            found = self._lookup(pin[0])
-        return newest_first(found or ())
+        by_version = self._lookup(name)
+        if by_version is None and (pin := split_pin(name)) is not None:
+            by_version = self._lookup(pin[0])
+        return newest_first(by_version or ())
 
     def current(self) -> list[Tool]:
         """Of each id that lists show the tool that a call without a version gets, by id."""
@@ -342,13 +348,13 @@ class Registry:
             if self._spellings is None:
                 self._spellings = self._spelled()
             for spelling in self._spellings:
-                found = self._method(spelling, None).tool
-                if found is not None:
-                    hints.setdefault(spelling, found.hint())
+                named_tool = self._method(spelling, None).tool
+                if named_tool is not None:
+                    hints.setdefault(spelling, named_tool.hint())
             for name in self._exports():
-                found = self._led(self._exports(), name, None).tool
-                if found is not None:
-                    hints.setdefault(name, found.hint())
+                named_tool = self._led(self._exports(), name, None).tool
+                if named_tool is not None:
+                    hints.setdefault(name, named_tool.hint())
             for tool_id in self._versions:
                 # what stands in no list can be called all the same, and has the parameters that it has (ruling 56)
                 if tool_id not in hints and (tool := self.get(tool_id)) is not None and not tool.listed:

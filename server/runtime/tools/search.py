@@ -63,8 +63,12 @@ class Search:
         whole = plain(query).strip()
         scores: dict[int, int] | None = None
         for group in list(dict.fromkeys(query_terms(query)))[:MAX_TERMS]:
-            found = self._group(group)
-            scores = found if scores is None else {n: scores[n] + found[n] for n in scores.keys() & found.keys()}
+            group_scores = self._group(group)
+            scores = (
+                group_scores
+                if scores is None
+                else {n: scores[n] + group_scores[n] for n in scores.keys() & group_scores.keys()}
+            )
             if not scores:
                 break
         scores = scores or {}
@@ -95,11 +99,11 @@ class Search:
 
     def _found(self, term: str) -> dict[int, int]:
         """The tools with a term, and what it counts in each."""
-        found: dict[int, int] = {}
+        scores: dict[int, int] = {}
         for form, factor in self._forms(term):
             for number, weight in self._postings[form].items():
-                found[number] = max(found.get(number, 0), weight * factor)
-        return found
+                scores[number] = max(scores.get(number, 0), weight * factor)
+        return scores
 
     def _forms(self, term: str) -> Iterator[tuple[str, int]]:
         """The known terms that a query's word may be."""

@@ -108,11 +108,11 @@ def source_tools(settings: Settings, extensions: Sequence[SchemaExtension]) -> t
         if wrong:
             errors.append(RegistryError(SOURCE_PATH + name, wrong))
         for number, text in enumerate(texts, 1):
-            made = _read(f"{SOURCE_PATH}{name}#{number}", text, settings, extensions)
-            if isinstance(made, Tool):
-                tools.append(made)
+            candidate = _read(f"{SOURCE_PATH}{name}#{number}", text, settings, extensions)
+            if isinstance(candidate, Tool):
+                tools.append(candidate)
             else:
-                errors.append(made)
+                errors.append(candidate)
     return tools, errors
 
 

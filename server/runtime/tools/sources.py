@@ -173,8 +173,8 @@ def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
     for file in flows.files:
         earlier = before.get(file.path)
         read[file.path] = _known(file, earlier if earlier and earlier.how == how else None, root, settings, how, 0)
-    found = gathered((file.meaning for file in read.values()), inner_write_roots(root, settings))
-    tools, errors = found.tools, [*errors, *flows.errors, *found.errors]
+    gathering = gathered((file.meaning for file in read.values()), inner_write_roots(root, settings))
+    tools, errors = gathering.tools, [*errors, *flows.errors, *gathering.errors]
     if settings.sources:
         # most roots name none
         from tamis.server.runtime.tools.source_packages import source_tools
@@ -268,7 +268,7 @@ def read_definition(
     if file.path.endswith(NODE_SUFFIX):
         return _nodes(file, settings)
     if file.path.endswith(SUFFIX):
-        made = (
+        candidate = (
             tool_of(file, reading)
             if isinstance(reading, ManifestReading)
             else read_tool(file, settings, extensions_of(root, settings))
@@ -277,10 +277,10 @@ def read_definition(
         from tamis.server.runtime.tools.workflows import read_workflow_file
 
         known = None if isinstance(reading, ManifestReading) else reading
-        made = read_workflow_file(file, root, strict=settings.strict_json, reading=known)
-    if made is None:
+        candidate = read_workflow_file(file, root, strict=settings.strict_json, reading=known)
+    if candidate is None:
         return Meaning()
-    return Meaning((made,)) if isinstance(made, Tool) else Meaning(errors=(made,))
+    return Meaning((candidate,)) if isinstance(candidate, Tool) else Meaning(errors=(candidate,))
 
 
 def as_it_is(meaning: Meaning) -> Meaning:
@@ -328,16 +328,16 @@ def _nodes(file: FoundFile, settings: Settings) -> Meaning:
 # With the tools of others
 
 
-def compose(found: Found, root: Path, settings: Settings, services: HostServices | None) -> Registry:
+def compose(gathering: Found, root: Path, settings: Settings, services: HostServices | None) -> Registry:
     """The registry of what was read and what is there now besides; ``services`` are the host's, None where it never registered one."""
     from tamis.server.runtime.tools.host_tools import builtin_tools, host_tools
 
-    return composed(found, settings, host_tools(services), builtin_tools(root, settings))
+    return composed(gathering, settings, host_tools(services), builtin_tools(root, settings))
 
 
-def composed(found: Found, settings: Settings, given: Iterable[Tool], own: Iterable[Tool]) -> Registry:
+def composed(gathering: Found, settings: Settings, service_tools: Iterable[Tool], own: Iterable[Tool]) -> Registry:
     """The registry of what was read, the methods that a host has ``given``, and Tamis's ``own`` tools."""
-    tools = [*found.tools, *given]
+    tools = [*gathering.tools, *service_tools]
     if any(tool.origin == "workflow" for tool in tools):
         from tamis.server.runtime.tools.workflows import told_apart
 
@@ -346,13 +346,13 @@ def composed(found: Found, settings: Settings, given: Iterable[Tool], own: Itera
     tools += [tool for tool in own if taken.isdisjoint(tool.names)]
     if any(isinstance(tool, NodeTool) for tool in tools):
         tools = _implemented(tools, settings)
-    registry = Registry(tools, errors=found.errors, on_conflict=settings.on_conflict)
+    registry = Registry(tools, errors=gathering.errors, on_conflict=settings.on_conflict)
     if any(tool.origin in ("workflow", "node") for tool in tools):
         from tamis.server.runtime.tools.workflow_secrets import with_marks
 
         marked = with_marks(tools, registry)
         if marked is not None:
-            return Registry(marked, errors=found.errors, on_conflict=settings.on_conflict)
+            return Registry(marked, errors=gathering.errors, on_conflict=settings.on_conflict)
     return registry
 
 

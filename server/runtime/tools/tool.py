@@ -125,9 +125,9 @@ class Tool:
         """The parameters whose value names a resource that the tool writes (``x-resource: "write"``, T36)."""
         if self._targets is None:
             properties = (self.manifest.parameters or {}).get("properties")
-            found = properties.items() if isinstance(properties, dict) else ()
+            members = properties.items() if isinstance(properties, dict) else ()
             self._targets = tuple(
-                name for name, schema in found if isinstance(schema, dict) and schema.get("x-resource") == "write"
+                name for name, schema in members if isinstance(schema, dict) and schema.get("x-resource") == "write"
             )
         return self._targets
 

@@ -99,7 +99,7 @@ def _read(text: str) -> tuple[_Alternative, ...] | None:
     if len(text) > MAX_CHARS:
         return None
     read = [_alternative(part.strip()) for part in text.split("||")]
-    alternatives = tuple(one for one in read if one is not None)
+    alternatives = tuple(alternative for alternative in read if alternative is not None)
     return alternatives if len(alternatives) == len(read) else None
 
 
@@ -118,23 +118,23 @@ def _alternative(text: str) -> _Alternative | None:
         if match is None:
             return None
         operator, *parts, pre = match.groups()
-        given = _given(parts)
-        if pre and len(given) < 3:
+        numbers = _given(parts)
+        if pre and len(numbers) < 3:
             return None
         if pre:
-            named.add((given[0], given[1], given[2]))
-        comparators.append(_bounds(operator or "", given, pre))
+            named.add((numbers[0], numbers[1], numbers[2]))
+        comparators.append(_bounds(operator or "", numbers, pre))
     return (tuple(comparators), frozenset(named)) if comparators else None
 
 
 def _given(parts: list[str | None]) -> list[int]:
     """The numbers of a version up to the first that is missing or ``x``: ``1.x.3`` says no more than ``1``."""
-    given: list[int] = []
+    numbers: list[int] = []
     for part in parts:
         if part is None or not part.isdigit():
             break
-        given.append(int(part))
-    return given
+        numbers.append(int(part))
+    return numbers
 
 
 def _identifiers(pre: str | None) -> Identifiers:
@@ -152,20 +152,20 @@ _LOWEST = _below(0, 0, 0)
 _NOTHING = (_below(1, 0, 0), _LOWEST)
 
 
-def _bounds(operator: str, given: list[int], pre: str | None) -> _Comparator:
+def _bounds(operator: str, numbers: list[int], pre: str | None) -> _Comparator:
     """What a comparator holds: at least the first, below the second."""
-    if not given:
+    if not numbers:
         return _NOTHING if operator in ("<", ">") else (_LOWEST, None)
-    major, minor, patch = [*given, 0, 0][:3]
+    major, minor, patch = [*numbers, 0, 0][:3]
     exact: Key = (major, minor, patch, 0 if pre else 1, _identifiers(pre))
-    start = exact if len(given) == 3 else _below(major, minor, patch)
-    above = _above(exact, given)
+    start = exact if len(numbers) == 3 else _below(major, minor, patch)
+    above = _above(exact, numbers)
     if operator == "^":
-        if major or len(given) == 1:
+        if major or len(numbers) == 1:
             return start, _below(major + 1, 0, 0)
-        return start, _below(0, minor + 1, 0) if minor or len(given) == 2 else _below(0, 0, patch + 1)
+        return start, _below(0, minor + 1, 0) if minor or len(numbers) == 2 else _below(0, 0, patch + 1)
     if operator == "~":
-        return start, _below(major + 1, 0, 0) if len(given) == 1 else _below(major, minor + 1, 0)
+        return start, _below(major + 1, 0, 0) if len(numbers) == 1 else _below(major, minor + 1, 0)
     if operator == ">=":
         return start, None
     if operator == ">":
@@ -177,12 +177,12 @@ def _bounds(operator: str, given: list[int], pre: str | None) -> _Comparator:
     return start, above
 
 
-def _above(exact: Key, given: list[int]) -> Key:
+def _above(exact: Key, numbers: list[int]) -> Key:
     """The first that is above all that a version, or the part of one, stands for."""
-    if len(given) == 1:
-        return _below(given[0] + 1, 0, 0)
-    if len(given) == 2:
-        return _below(given[0], given[1] + 1, 0)
+    if len(numbers) == 1:
+        return _below(numbers[0] + 1, 0, 0)
+    if len(numbers) == 2:
+        return _below(numbers[0], numbers[1] + 1, 0)
     # Longer than the version itself, and shorter than anything that sorts behind it.
     return (*exact[:4], (*exact[4], (-1, 0, "")))
 
@@ -212,9 +212,9 @@ def method_spellings(tool_id: str, service: str, method: str, names: Iterable[st
 
 def longest(heads: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Of all (head, tool id) that spell one name, the ids that the longest head leads to; several: the name says too little."""
-    found = list(heads)
-    length = max((len(head) for head, _ in found), default=0)
-    return tuple(sorted({tool_id for head, tool_id in found if len(head) == length}))
+    candidates = list(heads)
+    length = max((len(head) for head, _ in candidates), default=0)
+    return tuple(sorted({tool_id for head, tool_id in candidates if len(head) == length}))
 
 
 def plain_spellings(tool_id: str) -> tuple[str, ...]:
@@ -226,15 +226,15 @@ def exported_spellings(tool_ids: Iterable[str], owned: Mapping[str, str]) -> dic
     """What exports call these tools: by name the ids that it may stand for. Several ids that meet in one name share it (F25), and each
     has the number that its export gave it as well. ``owned``: see ``portable_names``."""
     ids = list(tool_ids)
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for form in _FORMS:
         for tool_id, name in portable_names(ids, form, owned).items():
-            found.setdefault(name, set()).add(tool_id)
+            by_name.setdefault(name, set()).add(tool_id)
     for tool_id in ids:
         for name in plain_spellings(tool_id):
             if owned.get(name, tool_id) == tool_id:
-                found.setdefault(name, set()).add(tool_id)
-    return {name: tuple(sorted(meant)) for name, meant in found.items() if meant != {name}}
+                by_name.setdefault(name, set()).add(tool_id)
+    return {name: tuple(sorted(meant)) for name, meant in by_name.items() if meant != {name}}
 
 
 # What tools need of each other (``dependencies: {toolId: range}``, D91): gaps, versions that do not fit, circles. Looks at names and versions alone.
@@ -313,15 +313,15 @@ def circles(edges: Mapping[Node, Sequence[Node]]) -> dict[Node, dict[str, str]]:
     members: dict[int, list[Node]] = {}
     for node in edges:
         members.setdefault(component[node], []).append(node)
-    found: dict[Node, dict[str, str]] = {}
+    by_node: dict[Node, dict[str, str]] = {}
     for node, targets in edges.items():
         knot = members[component[node]]
         for target in targets:
             if component.get(target) == component[node]:
                 large = len(knot) > MAX_TRACED
                 words = _knot(knot) if large else _words([node, *_way(target, node, edges, component)])
-                found.setdefault(node, {})[target[0]] = words
-    return found
+                by_node.setdefault(node, {})[target[0]] = words
+    return by_node
 
 
 def _components(edges: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:

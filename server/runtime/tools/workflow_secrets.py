@@ -30,15 +30,15 @@ def with_marks(tools: Iterable[Tool], registry: Registry) -> list[Tool] | None:
 
     ``registry`` holds the same tools: it says what the types of nodes mean.
     """
-    found = list(tools)
+    originals = list(tools)
     marks = _Marks(registry)
-    ends = [tool for tool in found if isinstance(tool, WorkflowTool | NodeTool)]
+    ends = [tool for tool in originals if isinstance(tool, WorkflowTool | NodeTool)]
     if not any(marks.may_hide(tool) for tool in ends):
         return None
     for tool in ends:
         marks.find(tool)
-    made = [marks.marked(tool) for tool in found]
-    return made if any(new is not old for new, old in zip(made, found, strict=True)) else None
+    marked_tools = [marks.marked(tool) for tool in originals]
+    return marked_tools if any(new is not old for new, old in zip(marked_tools, originals, strict=True)) else None
 
 
 class _Marks:
@@ -60,7 +60,7 @@ class _Marks:
     def below(self, tool: Tool) -> list[Tool]:
         """The tools that a workflow's nodes run, or the one that does a node's work."""
         if isinstance(tool, WorkflowTool):
-            return [one for name in called_types(tool.workflow) if (one := self.tool(name)) is not None]
+            return [called_tool for name in called_types(tool.workflow) if (called_tool := self.tool(name)) is not None]
         if not isinstance(tool, NodeTool) or tool.target is None:
             return []
         handler = tool.manifest.handler
@@ -140,8 +140,8 @@ def _is_marked(tool: Tool, name: str) -> bool:
     """Whether a tool's own schema hides a parameter, or a part of it: then the whole input is one, for its parts have no names."""
     if not tool.may_have_secrets:
         return False
-    given: Json = {name: ""}
-    return mask(given, tool.manifest.parameters or {}) != given
+    sample: Json = {name: ""}
+    return mask(sample, tool.manifest.parameters or {}) != sample
 
 
 def _with_mark(schema: Json) -> Json:

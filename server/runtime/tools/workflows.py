@@ -202,8 +202,8 @@ def read_workflow_file(
 
 def tool_of_workflow(workflow: Workflow, path: str, root: Path = Path()) -> WorkflowTool:
     """The tool of a workflow. It is called by its full id, and also by its bare name, the ``id`` in its file and its path (seed 000 §3.3, §7)."""
-    made = workflow_tool(workflow.workflow_id, workflow.raw)
-    parameters = made["parameters"]
+    definition = workflow_tool(workflow.workflow_id, workflow.raw)
+    parameters = definition["parameters"]
     tool_id = PREFIX + workflow.workflow_id
     inside = os.path.relpath(path, root).replace(os.sep, "/")
     names = (workflow.workflow_id, workflow.declared_id, inside)
@@ -218,7 +218,7 @@ def tool_of_workflow(workflow: Workflow, path: str, root: Path = Path()) -> Work
         output=output_schema(workflow),
         aliases=aliases,
         execution=Execution("async" if workflow.asynchronous else "sync", workflow.timeout_ms),
-        raw=made,
+        raw=definition,
     )
     return WorkflowTool(manifest, path, workflow, inside if inside in aliases else "")
 

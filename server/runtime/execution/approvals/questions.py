@@ -131,7 +131,7 @@ class Approvals:
     @property
     def open(self) -> list[ApprovalRequest]:
         """The questions that nobody has answered yet."""
-        waiting = [one.question for one in self._open.values()]
+        waiting = [entry.question for entry in self._open.values()]
         handed_out = [token.question for token in self._tokens.values() if token.open]
         return [as_request(question) for question in (*waiting, *handed_out)]
 
@@ -140,10 +140,10 @@ class Approvals:
         assert context.asking.ask is not None
         loop = asyncio.get_running_loop()
         until = loop.time() + question.timeout_ms / 1000
-        one = self._open[question.approval_id] = _Open(question)
+        entry = self._open[question.approval_id] = _Open(question)
         asked = asyncio.ensure_future(_answered(context.asking.ask(question)))
         stop = asyncio.ensure_future(context.cancelled.wait()) if context.cancelled is not None else None
-        waits: set[asyncio.Future[Any]] = {one.settled, asked}
+        waits: set[asyncio.Future[Any]] = {entry.settled, asked}
         if stop is not None:
             waits.add(stop)
         reply = CANCELLED
@@ -151,8 +151,8 @@ class Approvals:
             await asyncio.wait(waits, timeout=max(0.0, until - loop.time()), return_when=asyncio.FIRST_COMPLETED)
             if stop is not None and stop.done():
                 reply = CANCELLED
-            elif one.settled.done():
-                reply = one.settled.result()
+            elif entry.settled.done():
+                reply = entry.settled.result()
             else:
                 # an answer that is there only now that the time is over came too late
                 reply = asked.result() if asked.done() and loop.time() < until else Reply(answer="timeout")
@@ -212,8 +212,8 @@ class Approvals:
 
     def knows(self, token: str) -> bool:
         """Whether a token can still answer something."""
-        found = self._tokens.get(token)
-        return found is not None and asyncio.get_running_loop().time() < found.until
+        entry = self._tokens.get(token)
+        return entry is not None and asyncio.get_running_loop().time() < entry.until
 
     def redeem(self, token_answer: TokenAnswer, binding: str) -> tuple[Question, Reply]:
         """The answer that came with a token, for the call of that binding. Raises ``ApprovalUnknown``; then the token is as it was."""
@@ -230,10 +230,10 @@ class Approvals:
 
     def withdraw(self, token: str) -> None:
         """The question of a call that waits is none any more; its token leads to the call until it expires."""
-        found = self._tokens.get(token)
-        if found is not None and found.open:
-            found.open = False
-            _tell(found.on_resolved, found.question, CANCELLED)
+        entry = self._tokens.get(token)
+        if entry is not None and entry.open:
+            entry.open = False
+            _tell(entry.on_resolved, entry.question, CANCELLED)
 
     def check(self, token_answer: TokenAnswer, bindings: Collection[str]) -> None:
         """Raises ``ApprovalUnknown`` for an answer that ``redeem`` would take for none of these bindings; uses nothing up."""
@@ -263,14 +263,14 @@ class Approvals:
         self._use(token, CANCELLED)
 
     def _use(self, token: str, reply: Reply) -> None:
-        found = self._tokens.pop(token, None)
-        if found is None:
+        entry = self._tokens.pop(token, None)
+        if entry is None:
             return
-        found.expiry.cancel()
-        if found.open:
-            _tell(found.on_resolved, found.question, reply)
-        if found.settle is not None:
-            found.settle(reply)
+        entry.expiry.cancel()
+        if entry.open:
+            _tell(entry.on_resolved, entry.question, reply)
+        if entry.settle is not None:
+            entry.settle(reply)
 
     def close(self) -> None:
         """No token answers anything any more."""

@@ -129,7 +129,7 @@ def risk_of(permissions: Permissions, *, builds: bool, secrets: bool, unconfined
 def rights_in_words(permissions: Permissions) -> str:
     """What was granted, as the end of a sentence; empty when it is nothing."""
     granted = permissions.granted
-    said = [
+    phrases = [
         f"{what} {', '.join(names)}"
         for what, names in (
             ("read", granted.read),
@@ -140,7 +140,7 @@ def rights_in_words(permissions: Permissions) -> str:
         )
         if names
     ]
-    return "; ".join(said)
+    return "; ".join(phrases)
 
 
 def sentence(tool_id: str, display_name: str, args_text: str, permissions: Permissions, limit: int) -> str:

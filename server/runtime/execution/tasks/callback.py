@@ -93,7 +93,7 @@ async def call_back(url: str, task: Task, policy: Policy, pauses: Sequence[float
 
 async def _post(target: Target, addresses: Addresses, context: ssl.SSLContext | None, task_id: str, body: bytes) -> int:
     """One attempt at the first address that answers; the status."""
-    found = await addresses.vetted(target.host, target.port)
+    ip_addresses = await addresses.vetted(target.host, target.port)
     name = target.host.strip("[]")
     usual = 443 if target.secure else 80
     shown = target.host if target.port == usual else f"{target.host}:{target.port}"
@@ -102,7 +102,7 @@ async def _post(target: Target, addresses: Addresses, context: ssl.SSLContext | 
         f"Idempotency-Key: {task_id}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     last: Exception = OSError("no address")
-    for address in found:
+    for address in ip_addresses:
         try:
             reader, writer = await asyncio.open_connection(
                 address,

@@ -82,18 +82,18 @@ def note_status(db: sqlite3.Connection, task_id: str, status: str) -> None:
 
 def find(db: sqlite3.Connection, root: str, task_id: str) -> TaskRow | None:
     """One task of a root."""
-    found = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE task_id = ? AND root = ?", (task_id, root)).fetchone()
-    return None if found is None else _row(found)
+    row = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE task_id = ? AND root = ?", (task_id, root)).fetchone()
+    return None if row is None else _row(row)
 
 
 def page(db: sqlite3.Connection, root: str, before: int | None, limit: int) -> list[TaskRow]:
     """The tasks of a root, the newest first, of those before a number, without their results."""
     columns = _COLUMNS.replace(", result", ", CASE WHEN status = 'failed' THEN result END")
-    found = db.execute(
+    cursor = db.execute(
         f"SELECT {columns} FROM tasks WHERE root = ? AND number < ? ORDER BY number DESC LIMIT ?",
         (root, before if before is not None else 2**62, limit),
     )
-    return [_row(item) for item in found.fetchall()]
+    return [_row(item) for item in cursor.fetchall()]
 
 
 def ask_to_cancel(db: sqlite3.Connection, root: str, task_id: str) -> None:
@@ -103,17 +103,17 @@ def ask_to_cancel(db: sqlite3.Connection, root: str, task_id: str) -> None:
 
 def asked_to_cancel(db: sqlite3.Connection, owner: str) -> list[str]:
     """Which tasks of an owner others want cancelled."""
-    found = db.execute(f"SELECT task_id FROM tasks WHERE owner = ? AND cancel = 1 AND status IN {_OPEN}", (owner,))
-    return [task_id for (task_id,) in found.fetchall()]
+    cursor = db.execute(f"SELECT task_id FROM tasks WHERE owner = ? AND cancel = 1 AND status IN {_OPEN}", (owner,))
+    return [task_id for (task_id,) in cursor.fetchall()]
 
 
 def unfinished_of_session(db: sqlite3.Connection, root: str, session_id: str) -> list[str]:
     """The tasks of a session that have not ended."""
-    found = db.execute(
+    cursor = db.execute(
         f"SELECT task_id FROM tasks WHERE root = ? AND session_id = ? AND status IN {_OPEN} ORDER BY number",
         (root, session_id),
     )
-    return [task_id for (task_id,) in found.fetchall()]
+    return [task_id for (task_id,) in cursor.fetchall()]
 
 
 def give_up_lost(db: sqlite3.Connection) -> list[TaskRow]:
@@ -124,8 +124,8 @@ def give_up_lost(db: sqlite3.Connection) -> list[TaskRow]:
 
 def give_up(db: sqlite3.Connection, owner: str, why: str) -> list[TaskRow]:
     """Ends all unfinished tasks of an owner as ``failed``; these tasks."""
-    found = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE owner = ? AND status IN {_OPEN}", (owner,)).fetchall()
-    rows = [_row(one) for one in found]
+    raw_rows = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE owner = ? AND status IN {_OPEN}", (owner,)).fetchall()
+    rows = [_row(row) for row in raw_rows]
     for row in rows:
         result = _without_outcome(row, "error", lost(why))
         row.status, row.ended, row.result = "failed", time.time(), stored_result(result)
@@ -192,8 +192,8 @@ def to_task(row: TaskRow) -> Task:
     )
 
 
-def _row(found: tuple[Any, ...]) -> TaskRow:
-    return TaskRow(**dict(zip(TaskRow.__struct_fields__, found, strict=True)))
+def _row(columns: tuple[Any, ...]) -> TaskRow:
+    return TaskRow(**dict(zip(TaskRow.__struct_fields__, columns, strict=True)))
 
 
 def _time(seconds: float) -> str:

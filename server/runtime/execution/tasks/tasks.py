@@ -295,16 +295,16 @@ class Tasks:
 
     async def cancel_session(self, session_id: str) -> list[str]:
         """Cancels the unfinished tasks of a session, without waiting; their ids."""
-        found = await self._read(lambda db: rows.unfinished_of_session(db, self._root, storable(session_id)))
-        for task_id in found:
+        task_ids = await self._read(lambda db: rows.unfinished_of_session(db, self._root, storable(session_id)))
+        for task_id in task_ids:
             if task_id in self._running:
                 self._running[task_id].cancelled.set()
-        others = [task_id for task_id in found if task_id not in self._running]
+        others = [task_id for task_id in task_ids if task_id not in self._running]
         if others:
             await self._services.store.run(
                 lambda db: [rows.ask_to_cancel(db, self._root, task_id) for task_id in others]
             )
-        return found
+        return task_ids
 
     async def close(self) -> None:
         """Ends what runs; what has not ended by itself within a moment is ``failed``, because nobody will go on with it."""
@@ -500,14 +500,14 @@ class Tasks:
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What ``work`` finds once the tasks of lost processes have been ended; they are written down."""
-        lost, found = await self._services.store.run(lambda db: (rows.give_up_lost(db), work(db)), durable=False)
+        lost, answer = await self._services.store.run(lambda db: (rows.give_up_lost(db), work(db)), durable=False)
         for row in lost:
             trail = Trail(
                 self._services.audit(), Log("warning", self._services.settings.log_format), row.root, row.call_id
             )
             trail.of_tool(row.tool_id, row.version)
             trail.note("task.lost", "warning", taskId=row.task_id, message=rows.CRASHED)
-        return found
+        return answer
 
     async def _look(self) -> None:
         """Looks for cancels that other processes ask for, while tasks run here."""

@@ -139,20 +139,20 @@ def _values(field: dict[str, Any]) -> list[tuple[Any, str]] | str:
     titled = field.get("oneOf")
     if isinstance(titled, list):
         told = [cast("dict[str, Any]", item) if isinstance(item, dict) else {} for item in cast("list[Any]", titled)]
-        listed, names = [one.get("const") for one in told], [one.get("title") for one in told]
+        listed, names = [option.get("const") for option in told], [option.get("title") for option in told]
     if field.get("type", "string") != "string" or not isinstance(listed, list) or not listed:
         return "it wants text or numbers to be typed, and only a choice is offered"
     values = cast("list[Any]", listed)
     titles = cast("list[Any]", names) if isinstance(names, list) else []
     if len(values) > MAX_CHOICES:
         return f"it has {len(values)} choices, and at most {MAX_CHOICES} are offered"
-    made: list[tuple[Any, str]] = []
+    choices: list[tuple[Any, str]] = []
     for at, value in enumerate(values):
         if not isinstance(value, str) or len(value) > MAX_VALUE_CHARS or not _is_unicode(value):
             return "its choices are no texts of bounded length"
         title = titles[at] if at < len(titles) else None
-        made.append((value, cut_middle(title if isinstance(title, str) and title else value, 4 * MAX_TITLE_CHARS)))
-    return made
+        choices.append((value, cut_middle(title if isinstance(title, str) and title else value, 4 * MAX_TITLE_CHARS)))
+    return choices
 
 
 def _is_unicode(text: str) -> bool:

@@ -94,13 +94,13 @@ class McpRunner:
         assert isinstance(handler, McpTool)
         call.result.parts = UNSET  # of an attempt before
         result = await _answer(call, handler)
-        given = read_result(result)
-        if given.failed:
-            raise Stopped("error", failure("ServiceError", plain(given.words)), started=True)
+        credentials = read_result(result)
+        if credentials.failed:
+            raise Stopped("error", failure("ServiceError", plain(credentials.words)), started=True)
         whose = f"the MCP tool '{handler.tool}'"
         # checked like an output: what is no JSON, or too much, reaches nobody
-        parts = checked_parts(call, list(given.parts), whose) if given.parts else UNSET
-        take_output(call, given.output, whose)
+        parts = checked_parts(call, list(credentials.parts), whose) if credentials.parts else UNSET
+        take_output(call, credentials.output, whose)
         call.result.parts = parts
 
 
@@ -170,5 +170,5 @@ async def _called(
 def _sandbox(call: Invocation, was_there: bool) -> SandboxInfo:
     from tamis.sandbox.probe import probe
 
-    found = probe(backend=call.context.settings.sandbox.backend)
-    return SandboxInfo(backend=found.backend, version=found.version, layers=list(found.layers), warm=was_there)
+    sandbox = probe(backend=call.context.settings.sandbox.backend)
+    return SandboxInfo(backend=sandbox.backend, version=sandbox.version, layers=list(sandbox.layers), warm=was_there)

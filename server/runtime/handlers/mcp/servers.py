@@ -201,16 +201,16 @@ class McpServers:
         )
         return Tool(manifest, os.path.join(self.folder(declared), "tamis.toml"))
 
-    async def server(self, call: Invocation, given: Given) -> tuple[Running, bool]:
+    async def server(self, call: Invocation, credentials: Given) -> tuple[Running, bool]:
         """The server of a call's tool, started if it does not run with just these secrets, and whether it did. Raises ``Stopped`` when
         it cannot be started."""
         try:
-            return await self._server(call, await self._with_token(call, given))
+            return await self._server(call, await self._with_token(call, credentials))
         except McpError as refused:
             if not await self.has_another_token(call, refused):
                 raise Stopped("error", _refusal(call, refused)) from None
         try:
-            return await self._server(call, await self._with_token(call, given))
+            return await self._server(call, await self._with_token(call, credentials))
         except McpError as refused:
             raise Stopped("error", _refusal(call, refused)) from None
 

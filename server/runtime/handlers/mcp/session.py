@@ -243,7 +243,7 @@ class McpSession:
     async def tools(self) -> dict[str, dict[str, Any]]:
         """The server's tools by name; asked for again when it says that they changed."""
         if self._tools is None:
-            found: dict[str, dict[str, Any]] = {}
+            by_name: dict[str, dict[str, Any]] = {}
             cursor: str | None = None
             for _ in range(MAX_PAGES):
                 request = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
@@ -251,13 +251,13 @@ class McpSession:
                 listed = page.get("tools")
                 for item in cast("list[object]", listed) if isinstance(listed, list) else []:
                     tool = _object(item, "a tool")
-                    if isinstance(tool.get("name"), str) and len(found) < MAX_TOOLS:
-                        found[tool["name"]] = tool
+                    if isinstance(tool.get("name"), str) and len(by_name) < MAX_TOOLS:
+                        by_name[tool["name"]] = tool
                 after = page.get("nextCursor")
                 if not isinstance(after, str) or not after or after == cursor:
                     break
                 cursor = after
-            self._tools = found
+            self._tools = by_name
         return self._tools
 
     async def call(
@@ -442,11 +442,11 @@ class McpSession:
         method, number = message.get("method"), message.get("id")
         if isinstance(method, str):
             params = message.get("params")
-            given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+            members = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
             if "id" in message:
-                await self._asked(method, number, given)
+                await self._asked(method, number, members)
             else:
-                self._noticed(method, given)
+                self._noticed(method, members)
             return
         answer = self._waiting.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
         if answer is None:

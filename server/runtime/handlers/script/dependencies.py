@@ -187,24 +187,24 @@ def look_at(
     from tamis.environments.store import Store
 
     manifest = tool.manifest
-    said: dict[str, Any] = {"tool_id": tool.tool_id, "version": manifest.version}
+    fields: dict[str, Any] = {"tool_id": tool.tool_id, "version": manifest.version}
     options = options_of(settings, manifest)
     absent = _absent_tools(tool, handler, registry)
-    said["findings"] = absent
+    fields["findings"] = absent
     try:
-        made = recipe_for(tool.folder, handler.script_path, built_in(handler.language), options)
+        maker_and_recipe = recipe_for(tool.folder, handler.script_path, built_in(handler.language), options)
     except DependencyFault as fault:
-        return ToolDependencies(**said, problem=fault.message, remedy=fault.remedy)
+        return ToolDependencies(**fields, problem=fault.message, remedy=fault.remedy)
     except PathRefused as error:
-        return ToolDependencies(**said, problem=error.message, remedy=error.remedy)
+        return ToolDependencies(**fields, problem=error.message, remedy=error.remedy)
     except OSError as error:
-        return ToolDependencies(**said, problem=f"cannot be looked at: {error.strerror}")
-    if made is None:
-        return ToolDependencies(**said)
-    recipe: Recipe = made[1]
+        return ToolDependencies(**fields, problem=f"cannot be looked at: {error.strerror}")
+    if maker_and_recipe is None:
+        return ToolDependencies(**fields)
+    recipe: Recipe = maker_and_recipe[1]
     ready = Store(options.store).has(recipe.key)
-    said["findings"] = (*absent, *recipe.findings)
-    return ToolDependencies(**said, form=recipe.form, key=recipe.key, ready=ready, hosts=recipe.hosts)
+    fields["findings"] = (*absent, *recipe.findings)
+    return ToolDependencies(**fields, form=recipe.form, key=recipe.key, ready=ready, hosts=recipe.hosts)
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -341,7 +341,7 @@ async def install(
     from tamis.environments.model import DependencyFault, Progress
     from tamis.environments.prepare import prepare
 
-    said: dict[str, Any] = {"tool_id": tool.tool_id, "version": tool.manifest.version}
+    fields: dict[str, Any] = {"tool_id": tool.tool_id, "version": tool.manifest.version}
 
     def show(progress: Progress) -> None:
         if on_progress is not None:
@@ -358,18 +358,18 @@ async def install(
             cancelled=cancelled,
         )
     except DependencyFault as fault:
-        return Installed(**said, error=dependency_error(fault))
+        return Installed(**fields, error=dependency_error(fault))
     except PathRefused as error:
-        return Installed(**said, error=failure("SecurityError", error.message))
+        return Installed(**fields, error=failure("SecurityError", error.message))
     except Unavailable as error:
         fix = f"; fix: {error.remedy}" if error.remedy else ""
-        return Installed(**said, error=failure("SandboxUnavailable", f"{error.reason}{fix}"))
+        return Installed(**fields, error=failure("SandboxUnavailable", f"{error.reason}{fix}"))
     if lease is None:
-        return Installed(**said)
+        return Installed(**fields)
     with lease:
         meta = lease.meta
     return Installed(
-        **said,
+        **fields,
         form=meta.form,
         key=meta.key,
         packages=len(meta.packages),

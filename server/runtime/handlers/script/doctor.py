@@ -23,20 +23,20 @@ def sandbox_checks(settings: Settings) -> list[dict[str, Any]]:
     from tamis.sandbox.limits import cgroups
     from tamis.sandbox.probe import probe
 
-    found = probe(refresh=True, backend=settings.sandbox.backend)
-    if not found.available:
-        text = f"{found.reason}; no tool is run without one"
-        return [check("sandbox", "error", text, found.remedy), *_notes(found.notes)]
-    if found.backend == unsandboxed.NAME:
+    sandbox = probe(refresh=True, backend=settings.sandbox.backend)
+    if not sandbox.available:
+        text = f"{sandbox.reason}; no tool is run without one"
+        return [check("sandbox", "error", text, sandbox.remedy), *_notes(sandbox.notes)]
+    if sandbox.backend == unsandboxed.NAME:
         text = "THERE IS NONE: scripts run with all rights of this user, and nothing holds them"
         return [check("sandbox", "warning", text, f"unset {unsandboxed.VARIABLE}")]
-    parts = f"memory by {found.memory}, processes by {found.pids}, network {found.network}"
-    checks = [check("sandbox", "ok", f"{found.backend} {found.version or found.path} works; {parts}")]
-    elsewhere = BACKENDS[found.backend].elsewhere
+    parts = f"memory by {sandbox.memory}, processes by {sandbox.pids}, network {sandbox.network}"
+    checks = [check("sandbox", "ok", f"{sandbox.backend} {sandbox.version or sandbox.path} works; {parts}")]
+    elsewhere = BACKENDS[sandbox.backend].elsewhere
     groups = cgroups.status()
     for layer, protects in PROTECTS.items():
         name = f"layer {layer}"
-        if layer in found.layers:
+        if layer in sandbox.layers:
             checks.append(check(name, "ok", protects))
         elif layer in elsewhere:
             checks.append(check(name, "warning", f"{elsewhere[layer]} ({protects})", "use bubblewrap"))
@@ -45,7 +45,7 @@ def sandbox_checks(settings: Settings) -> list[dict[str, Any]]:
             checks.append(check(name, "warning", text, groups.remedy))
         elif layer not in DROPS_ROOT or os.geteuid() == 0:
             checks.append(check(name, "error", f"not there: {protects}", "run `tamis doctor` as the daemon's user"))
-    notes = _notes(note for note in found.notes if not note.startswith("no control groups"))
+    notes = _notes(note for note in sandbox.notes if not note.startswith("no control groups"))
     return [*checks, *notes, *(_lent(settings) if os.geteuid() == 0 else ())]
 
 

@@ -328,8 +328,8 @@ def _logs(
     lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
     cut = outcome.stderr_truncated or (with_stdout and outcome.stdout_truncated)
     # what the sandbox found is no stream of the script's; the interface knows only these two
-    found = "".join(f"\n[tamis] after the run: {plain(line)}" for line in outcome.violations)
-    streams = [("stderr", stderr + without(found, secrets))]
+    violations = "".join(f"\n[tamis] after the run: {plain(line)}" for line in outcome.violations)
+    streams = [("stderr", stderr + without(violations, secrets))]
     if with_stdout:
         told = without(log_text(outcome.stdout), secrets, cut=outcome.stdout_truncated)
         streams.insert(0, ("stdout", told))

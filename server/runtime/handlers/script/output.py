@@ -68,10 +68,10 @@ def read_output(data: bytes) -> Any:
 
 def vcp_fault(document: object) -> str:
     """Why a VCP plug-in's document says that it failed, in its own words; empty where it does not say so."""
-    said = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    if said.get("status") != "error":
+    members = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    if members.get("status") != "error":
         return ""
-    words = next((said[name] for name in ("error", "message", "result") if said.get(name)), "")
+    words = next((members[name] for name in ("error", "message", "result") if members.get(name)), "")
     if not isinstance(words, str):
         import json
 
@@ -135,9 +135,9 @@ def _members(value: object) -> int:
     while stack:
         item = stack.pop()
         if isinstance(item, dict):
-            found = cast("dict[str, object]", item)
-            count += len(found)
-            stack.extend(found.values())
+            members = cast("dict[str, object]", item)
+            count += len(members)
+            stack.extend(members.values())
         elif isinstance(item, list):
             stack.extend(cast("list[object]", item))
     return count
@@ -161,9 +161,9 @@ def _second_reading(text: str, data: bytes, reason: str) -> Any:
         return value
 
     def refuse(value: object) -> None:
-        found = not_finite(value)
-        if found is not None or refused:
-            place = f" at {plain(found[0])}" if found is not None and found[0] else ""
+        spot = not_finite(value)
+        if spot is not None or refused:
+            place = f" at {plain(spot[0])}" if spot is not None and spot[0] else ""
             text = f"{refused[0]}{place} on standard output is not JSON; print null or a text instead"
             raise OutputError(text, excerpt(data))
 
@@ -219,7 +219,7 @@ MATCH_KEY = "x-match"
 """Beside an example's ``expectedOutput``: its value ``partial`` lets the output hold more."""
 
 
-def match_of(manifest: Manifest, given: object) -> Match:
+def match_of(manifest: Manifest, match: object) -> Match:
     """How an example's output is compared; ``given`` is what stands at ``x-match``. The records of the script service hold logs that
     nobody can foresee."""
-    return "partial" if given == "partial" or is_script_service(manifest) else "equal"
+    return "partial" if match == "partial" or is_script_service(manifest) else "equal"

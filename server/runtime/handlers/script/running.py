@@ -47,15 +47,15 @@ def script_pin(tool: Tool) -> str:
     if not execution.files:
         return execution.integrity
     try:
-        found = listed_files(tool.folder, handler, execution.files)
-        whole = files_hash(found)
+        contents = listed_files(tool.folder, handler, execution.files)
+        whole = files_hash(contents)
     except Unpinnable as why:
         text = f"execution.integrity pins files that cannot be pinned: {why}; name what belongs with execution.files"
         raise Stopped("error", failure("SecurityError", text, code="integrity")) from None
     if whole != execution.integrity:
         text = f"the files of {tool.tool_id} are not those that execution.integrity pins; their digest is {whole}; review them, then pin it"
         raise Stopped("error", failure("SecurityError", text, code="integrity"))
-    script = found.get(os.path.normpath(handler.script_path))
+    script = contents.get(os.path.normpath(handler.script_path))
     if script is None:
         text = f"the script '{handler.script_path}' is not there"
         raise Stopped("error", failure("SecurityError", text, code="integrity"))
@@ -121,7 +121,7 @@ async def run_script(call: Invocation) -> None:
     # nothing is installed either for other files than are pinned; right before the start they are looked at again
     script_pin(tool)
     limits = limits_of(context.settings, tool.manifest, call.timeout_ms)
-    given = await given_secrets(rights, context, trail, result)
+    credentials = await given_secrets(rights, context, trail, result)
     secrets = trail.secrets
     on_output = context.observer.on_output
 
@@ -178,8 +178,8 @@ async def run_script(call: Invocation) -> None:
                 integrity=pin,
                 environment=dependencies.environment,
                 env=tool.manifest.env,
-                secrets=given.secrets,
-                headers=given.headers,
+                secrets=credentials.secrets,
+                headers=credentials.headers,
                 call_env={} if context.trace is None else context.trace.variables(),
             ),
             on_output=streams.piece if on_output is not None else None,
@@ -207,7 +207,7 @@ def writable_folders(rights: Grant, tool: Tool, target: ScriptTarget) -> tuple[s
     script = f"{target.folder}/{target.handler.script_path}"
     # A script that the call names may lie where another call of the same tool could write (ruling 43).
     above = [tool.folder + target.folder[len(tool.folder) :][:end] for end in _ends(target.folder[len(tool.folder) :])]
-    made: list[str] = []
+    folders: list[str] = []
     for folder in (*rights.write, *rights.own_write):
         places = [folder.path]
         if folder in rights.own_write:
@@ -216,13 +216,13 @@ def writable_folders(rights: Grant, tool: Tool, target: ScriptTarget) -> tuple[s
             text = f"the script '{target.handler.script_path}' lies in '{folder.relative}', which the tool can write: it could change itself"
             raise Stopped("blocked", failure("SecurityError", text))
         try:
-            made.append(make_below(folder.top, folder.relative))
+            folders.append(make_below(folder.top, folder.relative))
         except (OSError, sandbox.Refusal) as error:
             cause = error.message if isinstance(error, sandbox.Refusal) else error.strerror
             text = f"the writable folder '{folder.relative or folder.top}' cannot be made: {cause}"
             lack = isinstance(error, OSError) and sandbox.lacks(error)
             raise Stopped("error", failure("ResourceError" if lack else "SecurityError", text)) from None
-    return tuple(made)
+    return tuple(folders)
 
 
 def make_below(folder: str, relative: str) -> str:

@@ -93,8 +93,8 @@ async def task_status(call: Invocation) -> dict[str, Any]:
     if task.progress is not UNSET:
         task_status["progress"] = msgspec.to_builtins(task.progress)
     if task.result is not UNSET:
-        given = msgspec.to_builtins(task.result)
-        task_status["result"] = {name: given[name] for name in ("status", "output", "error") if name in given}
+        members = msgspec.to_builtins(task.result)
+        task_status["result"] = {name: members[name] for name in ("status", "output", "error") if name in members}
     if task.error is not UNSET:
         task_status["error"] = msgspec.to_builtins(task.error)
     return task_status

@@ -169,7 +169,7 @@ async def apply_edit(call: Invocation) -> dict[str, Any]:
     search, replace = _text(call, "search_string", empty=False), _text(call, "replace_string")
     every = call.args.get("replace_all") is True
     target = _target(call)
-    said: dict[str, Any] = {}
+    details: dict[str, Any] = {}
 
     def edit(old: bytes | None) -> bytes:
         if old is None:
@@ -179,14 +179,14 @@ async def apply_edit(call: Invocation) -> dict[str, Any]:
         except UnicodeDecodeError:
             raise FileError(f"{target.shown} is no UTF-8 text") from None
         try:
-            made = edited(text, search, replace, every=every)
+            outcome = edited(text, search, replace, every=every)
         except DoesNotFit as problem:
             raise FileError(f"{target.shown}: {problem}") from None
-        said.update(replaced=made.replaced, line=made.line)
-        return made.text.encode()
+        details.update(replaced=outcome.replaced, line=outcome.line)
+        return outcome.text.encode()
 
     changed = await _done(call, lambda hold: replace_file(target, edit, hold, _most(call)))
-    return {"path": target.shown, "bytes": changed.size, **said}
+    return {"path": target.shown, "bytes": changed.size, **details}
 
 
 def _text(call: Invocation, name: str, *, empty: bool = True) -> str:
@@ -227,9 +227,9 @@ async def _done(call: Invocation, work: Callable[[Callable[[], None]], Changed])
     def locked() -> Changed:
         with _ONE_AFTER_THE_OTHER:
             hold()
-            made = work(hold)
-        call.trail.note("file.changed", path=str(call.args.get("file_path")), **msgspec.to_builtins(made))
-        return made
+            change = work(hold)
+        call.trail.note("file.changed", path=str(call.args.get("file_path")), **msgspec.to_builtins(change))
+        return change
 
     try:
         return await asyncio.to_thread(locked)
@@ -291,7 +291,7 @@ def target_of(call: Invocation, name: str) -> Target:
         parts = relative_parts(name[len(top.rstrip("/")) + 1 :])
     full = "/".join((top.rstrip("/"), *parts))
     granted = [*call.rights.write, *call.rights.own_write]
-    folder = next((one for one in granted if inside(full, one.path)), None)
+    folder = next((granted_folder for granted_folder in granted if inside(full, granted_folder.path)), None)
     if folder is None:
         raise FileError(
             f"'{plain(name)}' lies in no folder that this call may write; policy.writeRoots opens folders",
@@ -389,17 +389,19 @@ def replace_file(
 
 def _put(content: bytes, name: str, folder: int, facts: os.stat_result | None) -> None:
     temporary = f".{name[:60]}.{secrets.token_hex(6)}.tmp"
-    made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    descriptor = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
+    )
     try:
-        with open(made, "wb") as stream:
+        with open(descriptor, "wb") as stream:
             stream.write(content)
             if facts is not None:
                 # As the file was: its owner first, since a change of owner takes away bits.
                 with contextlib.suppress(OSError):
-                    os.fchown(made, facts.st_uid, facts.st_gid)
-                os.fchmod(made, stat.S_IMODE(facts.st_mode) & 0o777)
+                    os.fchown(descriptor, facts.st_uid, facts.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(facts.st_mode) & 0o777)
             stream.flush()
-            os.fsync(made)
+            os.fsync(descriptor)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):

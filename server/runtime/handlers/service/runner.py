@@ -176,9 +176,9 @@ def _renamed(args: dict[str, Any], plan: Plan) -> dict[str, Any]:
     by_likeness: dict[str, list[str]] = {}
     for name in declared:
         by_likeness.setdefault(alike(name), []).append(name)
-    made: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, value in args.items():
         fitting = by_likeness.get(alike(name), [])
         own = len(fitting) == 1 and name not in declared and fitting[0] not in args
-        made[fitting[0] if own else name] = value
-    return made
+        arguments[fitting[0] if own else name] = value
+    return arguments

@@ -76,11 +76,11 @@ class States:
 
 
 def _document(rows: sqlite3.Connection, root: str, holder: str) -> dict[str, Any]:
-    found = rows.execute("SELECT value FROM states WHERE root = ? AND holder = ?", (root, holder)).fetchone()
-    if found is None:
+    row = rows.execute("SELECT value FROM states WHERE root = ? AND holder = ?", (root, holder)).fetchone()
+    if row is None:
         return {}
     try:
-        value = msgspec.json.decode(found[0])
+        value = msgspec.json.decode(row[0])
     except (msgspec.MsgspecError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -197,8 +197,8 @@ class _Execution:
                 if edge.source in self.failures and self._takes_error(node):
                     inputs[ERROR] = dict(self.failures[edge.source])
                 continue
-            given = self.given[edge.source] or {}
-            if edge.slot not in given:
+            outputs = self.given[edge.source] or {}
+            if edge.slot not in outputs:
                 # an input that the call left out is just not given, as a parameter would be
                 if merges or kind_of_node(self.graph.nodes[edge.source].type) == "input":
                     continue
@@ -209,7 +209,7 @@ class _Execution:
                 self.host.step(source.id, "error", error)
                 raise NodeFailed(source.id, source.type, "error", error)
             slot = slots.inputs.get(edge.into) if slots is not None else None
-            value = given[edge.slot]
+            value = outputs[edge.slot]
             inputs[edge.into] = value if slot is None else converted(value, slot.type)
         return inputs if not merges or inputs else None
 
@@ -358,9 +358,9 @@ class _Map:
         self.results: dict[int, Json] = {}
         self.told = 0
         self.failed = False
-        given = [name for name, slot in execution.graph.outputs.get(index, ()) if slot == "results"]
-        self.names = [name for name in given if host.is_stream(name)]
-        self.keeps = bool(execution.graph.after[index]) or not given or any(name not in host.streams for name in given)
+        names = [name for name, slot in execution.graph.outputs.get(index, ()) if slot == "results"]
+        self.names = [name for name in names if host.is_stream(name)]
+        self.keeps = bool(execution.graph.after[index]) or not names or any(name not in host.streams for name in names)
         """Whether anything but a handle is given the results."""
 
     async def run(self) -> dict[str, Json]:
@@ -422,21 +422,21 @@ class _Map:
 
     async def _one(self, number: int, item: Json) -> Json:
         slot = self.slots.inputs.get(self.into)
-        given = {
+        inputs = {
             **self.inner.inputs,
             **self.inputs,
             self.into: converted(item, slot.type) if slot is not None else item,
         }
         if self.kind:
             try:
-                outputs = compute(self.kind, self.inner.config, given)
+                outputs = compute(self.kind, self.inner.config, inputs)
             except NodeError as reason:
                 error = failure("WorkflowError", str(reason))
                 self.execution.host.step(self.node.id, "error", error)
                 raise NodeFailed(self.node.id, self.inner.type, "error", error, number) from None
             default = next(iter(outputs.values()), None)
         else:
-            outputs = await self.execution.called(self.node, self.inner.type, given, number)
+            outputs = await self.execution.called(self.node, self.inner.type, inputs, number)
             default = outputs.get(WHOLE)
         wanted = self.node.config.get("output")
         return outputs.get(wanted) if isinstance(wanted, str) else default

@@ -196,10 +196,10 @@ class Conduct:
 
     async def _outputs(self) -> None:
         """Has the engine run the payload, and takes what it gives at the end beside what it gave on the way."""
-        given = cast("object", await self.engine.run(self.payload, self.run_of))
-        if not isinstance(given, dict):
+        answer = cast("object", await self.engine.run(self.payload, self.run_of))
+        if not isinstance(answer, dict):
             raise EngineError("the engine gave no outputs by name")
-        outputs = cast("dict[str, Any]", given)
+        outputs = cast("dict[str, Any]", answer)
         if self.call.context.settings.engine.type != BUILT_IN:
             outputs = _plain(outputs)
             self.run_of.outputs.update(_plain(self.run_of.outputs))
@@ -281,12 +281,12 @@ class Conduct:
     def _record(self) -> RunRecord:
         run, settings = self.run_of, self.call.context.settings
         handles = {name: {"handle": stream.handle} for name, stream in run.streams.items()}
-        given = {**run.outputs, **run.collected, **handles}
+        available = {**run.outputs, **run.collected, **handles}
         return RunRecord(
             workflow_id=self.workflow.workflow_id,
             engine=settings.engine.type,
             steps=run.steps(),
-            outputs={name: given[name] for name in self.names if name in given},
+            outputs={name: available[name] for name in self.names if name in available},
         )
 
 
@@ -311,13 +311,13 @@ def _might_ask(workflow: Workflow, context: CallContext) -> bool:
 
 def _plain(outputs: dict[str, Any]) -> dict[str, Any]:
     """Outputs as JSON has them. Refuses what no result can carry: an engine of a package may give any object."""
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in outputs.items():
         try:
-            made[name], _ = as_json(value)
+            members[name], _ = as_json(value)
         except NotJsonError as error:
             raise EngineError(f"the engine's output '{str(name)[:100]}' is no JSON: {error}") from None
-    return made
+    return members
 
 
 async def _end(task: asyncio.Task[Any]) -> None:
