@@ -1,4 +1,4 @@
-"""A conversation with tools over LiteLLM, which speaks with every provider: pip install tamis litellm."""
+"""A conversation with tools over LiteLLM, which speaks with every provider: pip install tamis litellm mcp."""
 
 import json
 from typing import Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import random
 import subprocess
 import sys
 import threading
@@ -111,3 +112,24 @@ class RawClient:
     def later(self, method: str) -> list[dict[str, Any]]:
         """The params of all notifications of that method so far."""
         return [one["params"] for one in self.seen if one.get("method") == method]
+
+
+def fuzzed_messages(seed: int, count: int) -> list[tuple[int, bytes]]:
+    """Requests with ids of their own that are wrong in many ways, none of which runs a script."""
+    rng = random.Random(seed)
+    junk: list[Any] = [None, True, 7, 1.5, "x", [], {}, [1], {"a": []}, "\ud800", "x" * 300, -1]
+    methods = ["tools/list", "tools/call", "server/discover", "ping", "initialize", "logging/setLevel", "no/such", ""]
+    keys = ["name", "arguments", "cursor", "requestState", "inputResponses", "level", "protocolVersion", "_meta"]
+    found: list[tuple[int, bytes]] = []
+    for number in range(count):
+        params: Any = {key: rng.choice(junk) for key in rng.sample(keys, rng.randrange(5))}
+        if rng.random() < 0.5:
+            told: dict[str, Any] = meta()
+            if rng.random() < 0.3:
+                told[rng.choice(list(told))] = rng.choice(junk)
+            params["_meta"] = told
+        if rng.random() < 0.1:
+            params = rng.choice(junk)
+        message = {"jsonrpc": "2.0", "id": number, "method": rng.choice(methods), "params": params}
+        found.append((number, json.dumps(message).encode() + b"\n"))
+    return found

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
-from typing import Any
 
 import pytest
 
-from tests.mcp.raw_client import HANDSHAKE, RawClient, meta
+from tests.mcp.raw_client import HANDSHAKE, RawClient, fuzzed_messages, meta
 
 PARSE, INVALID = -32700, -32600
 DISCOVER = {"jsonrpc": "2.0", "id": 9, "method": "server/discover", "params": {"_meta": meta()}}
@@ -93,32 +91,11 @@ def test_no_line_ends_the_server(server: RawClient, line: bytes) -> None:
     assert server.until(9)["result"]["resultType"] == "complete"
 
 
-def messages(seed: int, count: int) -> list[tuple[int, bytes]]:
-    """Requests with ids of their own that are wrong in many ways, none of which runs a script."""
-    rng = random.Random(seed)
-    junk: list[Any] = [None, True, 7, 1.5, "x", [], {}, [1], {"a": []}, "\ud800", "x" * 300, -1]
-    methods = ["tools/list", "tools/call", "server/discover", "ping", "initialize", "logging/setLevel", "no/such", ""]
-    keys = ["name", "arguments", "cursor", "requestState", "inputResponses", "level", "protocolVersion", "_meta"]
-    found: list[tuple[int, bytes]] = []
-    for number in range(count):
-        params: Any = {key: rng.choice(junk) for key in rng.sample(keys, rng.randrange(5))}
-        if rng.random() < 0.5:
-            told: dict[str, Any] = meta()
-            if rng.random() < 0.3:
-                told[rng.choice(list(told))] = rng.choice(junk)
-            params["_meta"] = told
-        if rng.random() < 0.1:
-            params = rng.choice(junk)
-        message = {"jsonrpc": "2.0", "id": number, "method": rng.choice(methods), "params": params}
-        found.append((number, json.dumps(message).encode() + b"\n"))
-    return found
-
-
 def test_every_fuzzed_message_gets_exactly_one_answer(server: RawClient, is_long: bool) -> None:
     """mcp, Bars: no death, exactly one answer each."""
     server.modern("tools/list")
     answers: dict[int, int] = {}
-    asked = messages(7, 10_000 if is_long else 1_500)
+    asked = fuzzed_messages(7, 10_000 if is_long else 1_500)
     for start in range(0, len(asked), 100):
         part = asked[start : start + 100]
         server.send(b"".join(line for _, line in part))

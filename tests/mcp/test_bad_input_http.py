@@ -14,8 +14,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra `http` is not installed")
 
 from tests.mcp.http_client import TOKEN, HttpServer
-from tests.mcp.raw_client import FORMS, HANDSHAKE, MODERN, RawClient, meta
-from tests.mcp.test_bad_input import messages
+from tests.mcp.raw_client import FORMS, HANDSHAKE, MODERN, RawClient, fuzzed_messages, meta
 from tests.sample_tools import make_tool
 
 HEAD = (
@@ -156,7 +155,7 @@ def test_a_tampered_state_runs_nothing(http: HttpServer) -> None:
 
 def test_every_fuzzed_message_gets_exactly_one_answer(http: HttpServer, is_long: bool) -> None:
     """mcp, Bars: no death, exactly one answer each."""
-    for number, line in messages(11, 2_000 if is_long else 150):
+    for number, line in fuzzed_messages(11, 2_000 if is_long else 150):
         told = http.send(line, {"MCP-Protocol-Version": MODERN}).messages()
         assert len(told) == 1
         assert ("result" in told[0]) != ("error" in told[0])

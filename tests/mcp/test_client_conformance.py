@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.conformance.not_offered import NOT_OFFERED_TO_SERVERS
-from tests.mcp.test_conformance import HERE, REVISIONS, Checks, installed
+from tests.mcp.conformance.suite import HERE, REVISIONS, Checks, installed
 from tests.node_runtime import NODE
 
 CLIENT = HERE / "client.py"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,28 +14,18 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra `http` is not installed")
 
 from tests.mcp.conformance.not_offered import NOT_OFFERED
+from tests.mcp.conformance.suite import HERE, REVISIONS, Checks, installed
 from tests.mcp.conformance.tools import make_tools
 from tests.mcp.http_client import HttpServer
-from tests.node_runtime import NODE, npm
+from tests.node_runtime import NODE
 
-HERE = Path(__file__).parent / "conformance"
 SHARE = ("dns-rebinding-protection", "tools-list", "tools-call-mixed-content")
 """What is run without ``--long``: it waits for nothing and starts few tools."""
-REVISIONS = ("2026-07-28", "2025-11-25")
-Checks = dict[str, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(tmp_path_factory.mktemp("conformance"))
-
-
-def installed(folder: Path) -> Path:
-    """The suite, in a folder."""
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(HERE / name, folder)
-    npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
