@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 from tamis.server.runtime.settings.classes import short_word
-from tamis.server.runtime.settings.words import TABLES, WORDS
+from tamis.server.runtime.settings.words import TABLES, WORDS, default_text
 
 HELP = Path(__file__).resolve().parents[1] / "editors" / "neovim" / "doc" / "tamis.txt"
 BEGIN, END = "SETTINGS OF THE SERVER", "=" * 78
@@ -46,7 +46,7 @@ def table() -> str:
 def _entry(dotted: str) -> list[str]:
     word = WORDS[dotted]
     who = short_word(dotted)
-    head = f"{_plain(word.kind)}; default {_plain(word.default)}" + (f"; {who}" if who else "")
+    head = f"{_plain(word.kind)}; default {_plain(default_text(dotted))}" + (f"; {who}" if who else "")
     # One sentence or clause: the page has the rest.
     means = re.split(r"(?<=[^.])(?:\. |; see )(?=\S)", _plain(word.means), maxsplit=1)[0].rstrip(".;")
     wrap = textwrap.TextWrapper(WIDTH - 4, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)

@@ -28,7 +28,7 @@ from tamis.server.runtime.settings.classes import CLASSES
 from tamis.server.runtime.settings.loading import load_settings
 from tamis.server.runtime.settings.reading import settings_problems
 from tamis.server.runtime.settings.schema import meaning, settings_schema
-from tamis.server.runtime.settings.words import WORDS
+from tamis.server.runtime.settings.words import WORDS, default_text
 from tests.conftest import ROOT
 from tests.lsp.lsp_client import Client
 from tests.lsp.wrong_settings import WRONG
@@ -61,7 +61,7 @@ def test_the_page_has_the_words_of_hover_and_schema(name: str) -> None:
     word = WORDS[name]
     known = CLASSES.get(name)
     told = known.told if known is not None else ""
-    row = " | ".join((f"| `{name}`", word.kind, word.default, told, word.means, word.example)).rstrip()
+    row = " | ".join((f"| `{name}`", word.kind, default_text(name), told, word.means, word.example)).rstrip()
     assert f"{row} |\n" in PAGE, f"docs/settings.md and server/runtime/settings/words.py differ about {name}"
 
 
@@ -74,7 +74,7 @@ def test_every_setting_has_words_and_every_word_a_setting() -> None:
 def test_defaults_on_the_page_are_those_in_force() -> None:
     for name, schema in settings(settings_schema()):
         if name in WORDS and "default" in schema:
-            said = WORDS[name].default.split("`")[1]
+            said = default_text(name).split("`")[1]
             assert tomllib.loads(f"k = {said}")["k"] == schema["default"], name
 
 
