@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.observation import plain
+from tamis.server.analysis.kinds import holds_calls
 from tamis.server.analysis.running.expectations import WORD, expectations_of
 from tamis.server.analysis.running.runnables import Target, expected_span, targets
 from tamis.server.analysis.running.variables import names_in
@@ -180,7 +181,7 @@ class ExampleTests:
         runnables = targets(snapshot)
         if document.uri not in self._session.documents:
             self._session.workspace.forget(document)
-        if document.kind == "manifest":
+        if not holds_calls(document.kind):
             return document, [(target.example, target) for target in runnables if target.kind == "example"]
         blocks = [
             target
@@ -193,7 +194,7 @@ class ExampleTests:
         document, tests = self._tests(path)
         if document is None or not tests:
             return []
-        is_manifest = document.kind == "manifest"
+        is_manifest = not holds_calls(document.kind)
         labels = _descriptions(document) if is_manifest else _block_names(self._session.workspace.snapshot(document))
         top = tests[0][1].tool_ids[0] if is_manifest else plain(posixpath.basename(path))
         about = {"canResolveChildren": False, "textDocument": {"uri": document.uri}}
@@ -241,7 +242,7 @@ class _File(msgspec.Struct, frozen=True):
 
     async def run(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
         """The state that a test ends in. Raises ``RpcError`` where it cannot be run."""
-        if self.document.kind != "manifest":
+        if holds_calls(self.document.kind):
             return await self._run_block(number, cancel)
         (run,) = await self.runner.test_examples(self.document, self.snapshot, None, cancel, only=[number])
         span = expected_span(self.snapshot, number)
