@@ -631,7 +631,8 @@ def _protocol_config(node: JsonNode | None, findings: Findings) -> dict[str, str
 
 
 _INTEGRITY = lazy(r"sha256-[A-Za-z0-9+/]{43}=")
-_EXECUTION = ("mode", "timeoutMs", "idempotent", "requireConfirmation", "allowBuild", "integrity", "files", "limits")
+_FLAGS = ("idempotent", "requireConfirmation", "allowBuild")
+_EXECUTION = ("mode", "timeoutMs", *_FLAGS, "integrity", "files", "limits")
 MAX_FILE_GLOBS = 64
 
 
@@ -639,7 +640,7 @@ def _execution(node: JsonNode | None, findings: Findings) -> Execution:
     fields = findings.object(node, "execution", _EXECUTION)
     mode = findings.choice(value_of(fields, "mode"), "execution.mode", ("sync", "async"))
     timeout = findings.whole(value_of(fields, "timeoutMs"), "execution.timeoutMs", 1)
-    flags = {name: findings.flag(value_of(fields, name), f"execution.{name}") or False for name in _EXECUTION[2:5]}
+    flags = {name: findings.flag(value_of(fields, name), f"execution.{name}") or False for name in _FLAGS}
     where = value_of(fields, "integrity")
     integrity = findings.text(where, "execution.integrity")
     if integrity is not None and where is not None and not _INTEGRITY.fullmatch(integrity):

@@ -23,7 +23,22 @@ CALLS = {
     "gemma": "<start_function_call>call:get_weather{city:<escape>Tokyo<escape>}<end_function_call>",
     "harmony": '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Tokyo"}<|call|>',
     "cohere": '<|START_ACTION|>[{"tool_name": "get_weather"}]<|END_ACTION|>',
+    "internlm": '<|action_start|><|plugin|>{"name": "get_weather", "parameters": {"city": "Tokyo"}}<|action_end|>',
+    "granite": '<function_call> {"name": "get_weather", "arguments": {"city": "Tokyo"}}',
 }
+WHOLE = {"phi": 'functools[{"name": "get_weather", "arguments": {"city": "Tokyo"}}]'}
+"""Forms that stand at the beginning of a text only."""
+
+
+def test_every_form_has_a_sample() -> None:
+    assert {dialect.id for dialect in DIALECTS} == {*CALLS, *WHOLE, "action", "tam", "vcp"}
+
+
+@pytest.mark.parametrize("dialect", WHOLE)
+def test_a_form_that_begins_a_text_is_named_there(dialect: str) -> None:  # ruling 55
+    ((named, _),) = hints(WHOLE[dialect])
+    assert named == dialect
+    assert hints(f"Say {WHOLE[dialect]}") == []
 
 
 def hints(text: str, protocol: str = "auto") -> list[tuple[str, str]]:
