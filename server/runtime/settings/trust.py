@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from tamis.server.runtime.store.folders import make_private, state_folder
+from tamis.server.runtime.store.folders import make_private, state_folder, write_private
 
 RECORD = "trust.json"
 VERSION = 1
@@ -218,25 +218,7 @@ def _write(path: Path, data: bytes) -> None:
         raise TrustFault(
             f"the record of trust {path} is full: `tamis trust --revoke` folders that are not used any more"
         )
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with contextlib.suppress(FileNotFoundError):
-        new.unlink()
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(new, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_private(path, data)
 
 
 @contextlib.contextmanager

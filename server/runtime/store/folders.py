@@ -5,6 +5,7 @@ Below the user's own folders, private to the user, and never below a tool's fold
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -34,3 +35,26 @@ def make_private(folder: Path) -> Path:
 
 def _chosen(own: str, standard: str, fallback: str) -> Path:
     return Path(own_folder(own, standard, fallback))
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Puts a file that only this user may read in the place of ``path``, whole or not at all, and on the disk. Raises OSError."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(new, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -41,7 +41,7 @@ from tamis.server.runtime.handlers.mcp.oauth import (
 from tamis.server.runtime.handlers.mcp.session import McpError, is_refusal
 from tamis.server.runtime.observe.masking import spelled
 from tamis.server.runtime.settings.config import McpOAuth, McpServer, Policy
-from tamis.server.runtime.store.folders import make_private, state_folder
+from tamis.server.runtime.store.folders import make_private, state_folder, write_private
 
 if TYPE_CHECKING:
     from tamis.server.runtime.calls.runner import Invocation
@@ -115,21 +115,8 @@ class Logins:
             _keyring().set_password(SERVICE, login.url, msgspec.json.encode(login).decode())
         except Exception:  # not installed, locked, or without a place to keep anything
             kept.login, where = login, str(self._file(login.url))
-        folder = make_private(self._folder)
-        new = folder / f"{self._file(login.url).name}.{os.getpid()}.new"
-        with contextlib.suppress(FileNotFoundError):
-            new.unlink()
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with open(descriptor, "wb") as stream:
-                stream.write(msgspec.json.encode(kept))
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(new, self._file(login.url))
-        except OSError:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise
+        make_private(self._folder)
+        write_private(self._file(login.url), msgspec.json.encode(kept))
         return where
 
     def forget(self, url: str) -> bool:
