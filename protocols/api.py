@@ -6,6 +6,7 @@ which pickle and are JSON. So it runs in a worker of anything: a pool, Ray, Spar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, cast
 
@@ -235,7 +236,8 @@ class PieceReader(StreamReader):
 
     def __init__(self, protocol: str = "auto", options: ReadOptions | None = None, *, limit: int = MAX_HELD) -> None:
         """Raises ``ValueError`` for a protocol that nobody registered."""
-        super().__init__(protocol, options)
+        # What is held of a block that was given is so little that any number of them may come.
+        super().__init__(protocol, msgspec.structs.replace(options or ReadOptions(), max_blocks=sys.maxsize))
         self._limit = limit
         self._lost: int | None = None
         self._count = 0

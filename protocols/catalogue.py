@@ -91,6 +91,12 @@ _ENTRIES: tuple[Entry, ...] = (
         "hint",
         "This looks like a call in the form '{dialect}' ({families}), which was not read; {remedy}",
     ),
+    _e(
+        "TC028",
+        "too-many-blocks",
+        "error",
+        "More than {limit} blocks; the {n} characters from here on are not read, give them as a text of their own",
+    ),
     _e("TC050", "not-representable", "error", "{what} cannot be written in {protocol}: {why}"),
     _e("TC051", "name-changed-by-protocol", "error", "{protocol} would turn parameter {name} into {other}"),
     _e("TC052", "lost-in-conversion", "warning", "{what} is not carried over to {protocol}: {why}"),

@@ -243,6 +243,10 @@ REASONING_TAGS = (
 """The marks of reasoning (ruling 45): the names of tags, and openers as they are written, whose closers have a ``/`` behind the first sign."""
 
 
+MAX_BLOCKS = 100_000
+"""Blocks of one text that are read: what is held of a text grows with them, not with its characters."""
+
+
 class ReadOptions(msgspec.Struct, frozen=True):
     """How a text is read; the defaults are the rulings'."""
 
@@ -261,6 +265,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """True: what was repaired is an error, and an ACTION block must be well-formed XML."""
     also: tuple[str, ...] = ()
     """Ids of registered protocols that ``auto`` reads besides the built-in ones."""
+    max_blocks: int = MAX_BLOCKS
+    """Those behind so many are not read, and told by TC028."""
 
 
 class Document(msgspec.Struct):

@@ -26,6 +26,7 @@ _ADVICE: dict[str, str] = {
     "TC010": "To run the call, write its markers with < and >",
     "TC019": "To run the call, write it in the form that the prompt shows, outside of a fence",
     "TC027": "Write the call in a form that is read",
+    "TC028": "Write the calls that are missing in the next answer",
     "TC011": "Write a text that the tool needs into a parameter",
     "TC060": "Give each parameter once",
     "TM223": "Give each parameter once",
@@ -45,7 +46,7 @@ _ADVICE: dict[str, str] = {
 overwritten."""
 
 
-_NO_BLOCKS = ("TC010", "TC019", "TC027")
+_NO_BLOCKS = ("TC010", "TC019", "TC027", "TC028")
 """Findings about calls that are no block of the text."""
 
 
@@ -59,12 +60,12 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def notes_of(document: Document) -> list[Note]:
-    """The notes of a text, in the order of its blocks. At most ``MAX_NOTES``; a last one counts the rest."""
+    """The notes of a text, in the order of its blocks. At most ``MAX_NOTES``, and that a part of the text was not read; a last one counts the rest."""
     lines = LineIndex(document.text)
     notes: list[Note] = []
     left = 0
     for number, kind, diagnostic in _passed_over(document):
-        if len(notes) == MAX_NOTES:
+        if len(notes) >= MAX_NOTES and diagnostic.code != "TC028":
             left += 1
             continue
         notes.append(Note(number, kind, diagnostic.code, _sentence(diagnostic, kind, lines)))
@@ -85,7 +86,7 @@ def _passed_over(document: Document) -> list[tuple[int, Kind, Diag]]:
             passed_over.extend((number, kind, diagnostic) for kind, diagnostic in _of_block(block))
     told = {id(diagnostic) for block in document.blocks for diagnostic in block.diagnostics}
     passed_over.extend(
-        (max(0, len(document.blocks) - 1), "setAside", diagnostic)
+        (max(0, len(document.blocks) - 1), "notRun" if diagnostic.code == "TC028" else "setAside", diagnostic)
         for diagnostic in document.diagnostics
         if diagnostic.code in _NO_BLOCKS and id(diagnostic) not in told
     )

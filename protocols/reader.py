@@ -23,6 +23,7 @@ from tamis.protocols.live import unescaped, unwrapped
 from tamis.protocols.marks import OBSERVATION, TICKS, TILDES, Marks, marks_of
 from tamis.protocols.model import REASONING_TAGS, Block, Call, Comment, Diag, Document, Edit, Fix, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, DOCUMENTS, find_protocol, known_protocols
+from tamis.protocols.positions import Span
 from tamis.protocols.quoting import REACH, has_marks
 
 _MAX_MENTIONS = 1_000
@@ -342,6 +343,9 @@ class _Reading:
         self.doubt = len(source.text) + 1
         """From where on the text that was cut off may still be set aside."""
         self.mentions = 0
+        self.past: Span | None = None
+        """The opening marker of the first block that is not read, since there are as many as may be. Marks of contexts count behind it too:
+        a closer of reasoning sets aside what was read (ruling 45)."""
 
     @cached_property
     def context(self) -> Context:
@@ -394,6 +398,8 @@ class _Reading:
             return self._certainly(lambda: self.context.observation(start, end), start)
         if not kind and text[start] != "&":
             return self._certainly(lambda: self.context.run(start, end), start)
+        if self.past is not None:
+            return end
         if not kind:
             self.diagnostics.append(Diag("TC010", (start, end), fix=unescaped(self.source, start, end)))
         elif kind.endswith("_close"):
@@ -423,6 +429,9 @@ class _Reading:
 
     def _block(self, protocol: CallProtocol, start: int, end: int) -> int:
         text = self.text
+        if len(self.blocks) >= self.options.max_blocks:
+            self.past = self.past or (start, end)
+            return end
         if self.calm is None:
             self.calm = not self.options.assume_open_reasoning and text[:1] not in MAY_BE_JSON
         block = None
@@ -515,6 +524,9 @@ class _Reading:
                 seen.add(block.protocol)
         if not self.blocks:
             self._bare()
+        if self.past is not None:
+            left = len(text) - self.past[0]
+            diagnostics.append(Diag("TC028", self.past, {"limit": self.options.max_blocks, "n": left}))
         # One character is looked for many times as fast as several.
         if ("`" in text or "~" in text) and _CALL_JSON.search(text) is not None:
             from tamis.protocols.calljson.document import fenced_calls

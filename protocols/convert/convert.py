@@ -73,6 +73,11 @@ class TextConversion:
     def convert(self) -> Conversion:
         """The text with its blocks converted, or the vendor's document."""
         pieces = [piece for block in self.source.blocks if (piece := self.piece(block)) is not None]
+        self.losses += [
+            loss("TC055", "", what="The rest of the text", why=message(diagnostic))
+            for diagnostic in self.source.diagnostics
+            if diagnostic.code == "TC028"
+        ]
         if self.to in (*VENDORS, CALL_JSON):
             return self.to_document(pieces)
         pieces = self.join(pieces)

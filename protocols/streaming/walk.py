@@ -122,6 +122,7 @@ class Walk:
         self._due = 0
         self._spent = 0
         self._action_end = 0
+        self._blocks = 0
         self._ends = _NOTHING
         self._usual_ends = False
         """Whether what ends the block that is open ends with a character of ``_ANY_END``."""
@@ -383,6 +384,8 @@ class Walk:
     def _block(self, source: Source, kind: str, start: int, end: int, out: list[Piece]) -> int:
         """Reads the block at an opening marker; where the pass goes on, or -1 when it has to wait."""
         text, context, options = self._text, self.context, self.options
+        if self._blocks >= options.max_blocks:
+            return end
         protocol = _protocol(kind)
         block, verdict = self._read(source, protocol, start, end)
         if verdict == "no":
@@ -395,6 +398,7 @@ class Walk:
         if setting == "wait":
             return -1
         self._spent = 0
+        self._blocks += 1
         context.block(block)
         entry = Found(block, self.base, text, context.fence, setting)
         entry.open = verdict == "place"

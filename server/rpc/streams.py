@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols import contract
+from tamis.protocols.model import MAX_BLOCKS
 from tamis.server.rpc.aside import aside
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, given
 from tamis.server.rpc.session import Request, named_error
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 MAX_STREAMS = 64
 MAX_ALL_CHARS = 4 * MAX_TEXT_CHARS
-MAX_BLOCKS = 100_000
-"""Of a stream that takes more pieces: what its result holds in memory grows with them, not with its characters."""
 LARGE_PIECE = 1 << 16
 LARGE_STREAM = 1 << 18
 """From so many characters on a piece is read, and a stream is closed, in a thread, so that other requests are answered meanwhile."""

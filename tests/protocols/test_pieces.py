@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tamis.protocols import api as module
 from tamis.protocols import read
 from tamis.protocols.api import PieceReader, Summary, read_pieces
+from tamis.protocols.model import ReadOptions
 from tests.protocols.fuzz import TOKENS, WORDS
 
 ACTION = "<ACTION>\n<t:a>\n<x>1</x>\n</t:a>\n</ACTION>\n"
@@ -107,6 +108,12 @@ def test_a_block_that_is_not_closed_is_undecided() -> None:
     calls, summary = found([FILL, VCP, "<|[REQUEST_TOOL]|>\ncommand:»»»a«««\n"])
     assert [call["toolId"] for call in calls] == ["read"]
     assert summary.undecided == (len(FILL + VCP), summary.characters)
+
+
+def test_any_number_of_blocks_may_come() -> None:
+    """C2: the bound of a text that is held (TC028) is none of this one, which keeps no block."""
+    calls, summary = found([VCP] * 5, options=ReadOptions(max_blocks=2))
+    assert (len(calls), summary.undecided) == (5, None)
 
 
 def test_a_document_cannot_be_asked_for() -> None:

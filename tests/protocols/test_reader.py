@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.protocols.catalogue import severity
+from tamis.protocols.catalogue import message, severity
 from tests.protocols.reader_helpers import codes, read, response, runnable, trailing
 
 CALL = "<ACTION><T><a>1</a></T></ACTION>"
@@ -235,3 +235,31 @@ def test_a_text_that_lacks_only_its_closing_marker_is_not_run_when_cut() -> None
 def test_an_earlier_complete_block_of_a_cut_text_runs() -> None:  # ruling 1
     document = read(f"{TAM}\n{TAM[:40]}", complete=False)
     assert len(runnable(document)) == 1
+
+
+# more blocks than are read of one text
+
+
+def test_blocks_behind_the_bound_are_told_at_their_place_and_not_run() -> None:  # TC028
+    text = f"{VCP}\n{VCP}\n and {VCP} {CALL}"
+    document = read(text, max_blocks=2)
+    assert [call.executable for call in document.calls] == [True, True]
+    (finding,) = [diagnostic for diagnostic in document.diagnostics if diagnostic.code == "TC028"]
+    start = text.index(" and ") + 5
+    assert finding.span == (start, start + len("<<<[TOOL_REQUEST]>>>"))
+    assert severity(finding) == "error"
+    assert message(finding) == (
+        f"More than 2 blocks; the {len(text) - start} characters from here on are not read, give them as a text of their own"
+    )
+    assert trailing(document) == text[start - 6 :]
+
+
+def test_as_many_blocks_as_may_be_are_read_without_a_word() -> None:  # TC028
+    document = read(f"{VCP}\n{VCP} and &lt;", max_blocks=2)
+    assert (len(document.calls), codes(document)) == (2, [])
+
+
+def test_a_closer_of_reasoning_behind_the_bound_sets_aside_what_was_read() -> None:  # TC028, ruling 45
+    document = read(f"{VCP}\n{VCP} no </think> {VCP}", max_blocks=1)
+    assert [call.executable for call in document.calls] == [False]
+    assert codes(document) == ["TC017", "TC028", "TC003"]

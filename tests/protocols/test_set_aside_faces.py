@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tamis.protocols.api import make_reader
 from tamis.protocols.convert.convert import ConvertOptions, convert
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.reader import read_text
 from tamis.protocols.repair import alternatives, explain, mended
+from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.rpc import streams
+from tamis.server.runtime.runtime import Runtime
 from tests.cli.process import tamis
 from tests.protocols.contexts import ACTION, SET_ASIDE, VCP
 
@@ -69,3 +73,22 @@ def test_format_writes_the_call_and_no_block_that_is_set_aside(tmp_path: Path) -
     assert written == f"{quoted}\n\n<ACTION>\n  <Danger>\n    <path>/etc/x</path>\n  </Danger>\n</ACTION>\n"
     calls = read_text(written, "auto", ReadOptions()).calls
     assert [call.executable for call in calls].count(True) == 1
+
+
+def test_the_bound_is_the_same_for_the_library_the_daemon_and_the_editor(tmp_path: Path) -> None:  # TC028
+    known = {
+        ReadOptions().max_blocks,
+        make_reader(options={"strict": True}).options.max_blocks,
+        Runtime(tmp_path).read_options().max_blocks,
+        Snapshot("a.md", "text", "", None).reading.max_blocks,
+        streams.MAX_BLOCKS,
+    }
+    assert known == {100_000}
+
+
+def test_convert_says_what_of_a_text_it_did_not_read() -> None:  # TC028
+    bounded = ReadOptions(max_blocks=2)
+    done = convert(read_text(f"{VCP}\n{VCP}\n{VCP}", "auto", bounded), "tam", ConvertOptions(reading=bounded))
+    assert done.text.endswith(VCP)
+    assert [loss.code for loss in done.losses] == ["TC055"]
+    assert done.losses[0].message.startswith("The rest of the text is left as it is: More than 2 blocks")

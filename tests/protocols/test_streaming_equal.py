@@ -34,6 +34,7 @@ OPTIONS = st.builds(
     reasoning_calls=st.sampled_from(["ignore", "run"]),
     fenced_calls=st.sampled_from(["auto", "run", "ignore"]),
     allow_multiple_blocks=st.booleans(),
+    max_blocks=st.sampled_from([1, 2, 100_000]),
 )
 
 

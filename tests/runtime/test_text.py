@@ -8,10 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecuteTextResult
+from tamis.protocols.model import Document
+from tamis.protocols.reader import read_text
 from tamis.server.runtime.calls.model import CallContext
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime
@@ -34,7 +37,10 @@ def run_text(
     root: Path, text: str, *, complete: bool = True, settings: dict[str, Any] | None = None, **options: Any
 ) -> ExecuteTextResult:
     runtime = Runtime(root, settings)
-    document = runtime.read(text, complete=complete)
+    return run_document(runtime, runtime.read(text, complete=complete), **options)
+
+
+def run_document(runtime: Runtime, document: Document, **options: Any) -> ExecuteTextResult:
     context = CallContext(registry=runtime.registry, settings=runtime.settings, services=Parts().call_services())
     return asyncio.run(execute_text(document, context, TextOptions(**options)))
 
@@ -267,6 +273,20 @@ def test_many_parts_that_were_passed_over_are_counted(root: Path) -> None:  # ru
     result = run_text(root, blocks + action("echo", text="yes"))
     notes = [line for line in result.observation.splitlines() if line.startswith("Note: ")]
     assert (len(notes), notes[-1]) == (21, "Note: 30 more parts of the text were passed over.")
+
+
+def test_calls_behind_the_most_blocks_of_a_text_are_told_however_much_else_is(root: Path) -> None:  # TC028, ruling 54
+    runtime = Runtime(root)
+    blocks = f"<think>{action('echo', text='no')}</think>\n" * 50
+    bounded = msgspec.structs.replace(runtime.read_options(), max_blocks=51)
+    text = blocks + action("echo", text="yes") + action("other", text="behind")
+    result = run_document(runtime, read_text(text, "auto", bounded))
+    assert [item.tool_id for item in result.results] == ["echo"]
+    notes = [line for line in result.observation.splitlines() if line.startswith("Note: ")]
+    assert notes[-1] == "Note: 30 more parts of the text were passed over."
+    assert notes[-2].startswith("Note: line 51, column ")
+    assert "More than 51 blocks" in notes[-2]
+    assert notes[-2].endswith("Write the calls that are missing in the next answer.")
 
 
 def test_what_a_tool_returned_never_comes_back_as_a_call(root: Path) -> None:  # ruling 48
