@@ -24,7 +24,7 @@ from tamis.server.mcp.revisions import (
     require,
     shaken,
 )
-from tamis.server.mcp.showing import Shown
+from tamis.server.mcp.showing import MAX_FOLLOWED, Following, Shown, not_found, uri_of
 from tamis.server.mcp.tools import Kept, OfferedTools, TaskMethods, Tools
 from tamis.server.rpc.session import Answer, Method, Request, Session
 from tamis.server.rpc.stray import catch_stray_text
@@ -173,7 +173,10 @@ class McpServer:
         self._shared = shared
         self._shaken: Peer | None = None
         self._ready = False
-        self._listening: dict[object, tuple[Request, frozenset[str]]] = {}
+        self._listening: dict[object, tuple[Request, frozenset[str], frozenset[str]]] = {}
+        """The open subscriptions: the request of each, the lists and the resources that it follows."""
+        self._followed: set[str] = set()
+        """The resources that a client of the handshake follows."""
         self.log_level = ""
         """The least level of log messages that a client of the handshake asked for; empty: none."""
         self.session_id = session_id or new_session_id()
@@ -183,6 +186,7 @@ class McpServer:
         self.tools = Tools(self)
         self.tasks = TaskMethods(self.tools)
         self.shown = Shown(self.tools, kept)
+        self._following = Following(self.shown, self._updated)
         self.session = session({"initialize": Method(self._initialize, finishes=True)} | self._methods())
         self.session.on_notification["notifications/initialized"] = self._initialized
         self.session.log = shared.log
@@ -191,6 +195,7 @@ class McpServer:
 
     def gone(self) -> None:
         """The client has left."""
+        self._following.close()
         self._shared.clients.discard(self)
 
     def _methods(self) -> dict[str, Method]:
@@ -214,6 +219,8 @@ class McpServer:
         earlier: dict[str, Answering] = {
             "ping": lambda _request, _peer, _params: {},
             "logging/setLevel": self._set_level,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
         }
         methods = {name: self._method(name, answer, None) for name, answer in either.items()}
         methods |= {name: self._method(name, answer, True) for name, answer in modern.items()}
@@ -249,9 +256,19 @@ class McpServer:
         method = f"notifications/{kind}/list_changed"
         if self._ready:
             self.session.notify(method, {})
-        for identity, (request, wanted) in self._listening.items():
-            if f"{kind}ListChanged" in wanted:
+        for identity, (request, lists, _) in self._listening.items():
+            if f"{kind}ListChanged" in lists:
                 told = {"_meta": {f"{NAMESPACE}subscriptionId": identity}}
+                self.session.notify(method, told, droppable=True, about=request)
+
+    def _updated(self, uri: str) -> None:
+        """Tells that a resource changed, those who follow it."""
+        method = "notifications/resources/updated"
+        if uri in self._followed:
+            self.session.notify(method, {"uri": uri})
+        for identity, (request, _, uris) in self._listening.items():
+            if uri in uris:
+                told = {"uri": uri, "_meta": {f"{NAMESPACE}subscriptionId": identity}}
                 self.session.notify(method, told, droppable=True, about=request)
 
     # Beginning
@@ -283,34 +300,65 @@ class McpServer:
         self.log_level = log_level(params.get("level"))
         return {}
 
+    async def _subscribe(self, _request: Request, peer: Peer, params: dict[str, Any]) -> dict[str, Any]:
+        """``resources/subscribe``, of the earlier revisions. Raises ``RpcError``."""
+        uri = uri_of(params)
+        if uri not in self._followed:
+            if not await self._following.begin((uri,)):
+                raise not_found(peer, uri)
+            if uri in self._followed:  # asked for twice at once
+                self._following.end((uri,))
+            self._followed.add(uri)
+        return {}
+
+    def _unsubscribe(self, _request: Request, _peer: Peer, params: dict[str, Any]) -> dict[str, Any]:
+        """``resources/unsubscribe``. Raises ``RpcError``."""
+        uri = uri_of(params)
+        if uri in self._followed:
+            self._followed.discard(uri)
+            self._following.end((uri,))
+        return {}
+
     async def _listen(self, request: Request, peer: Peer, params: dict[str, Any]) -> dict[str, Any]:
         """An open stream of notifications; it ends with the client's cancel, or this process."""
         wanted = as_object(params.get("notifications"))
         if len(self._listening) >= MAX_SUBSCRIPTIONS:
             raise RpcError(INVALID_REQUEST, f"at most {MAX_SUBSCRIPTIONS} subscriptions are open at once")
         names = [f"{kind}ListChanged" for kind in CHANGING]
-        agreed = {name: True for name in names if wanted.get(name) is True}
+        lists = frozenset(name for name in names if wanted.get(name) is True)
+        agreed: dict[str, Any] = dict.fromkeys(sorted(lists), True)
+        uris = await self._following.begin(_uris(wanted.get("resourceSubscriptions")))
+        if uris:
+            agreed["resourceSubscriptions"] = uris
         tag = {f"{NAMESPACE}subscriptionId": request.identity}
         told = {"_meta": tag, "notifications": agreed}
         if agreed:
             _ = self.runtime  # whoever wants to hear of changes wants them looked for
         self.session.notify("notifications/subscriptions/acknowledged", told, about=request)
-        self._listening[request.identity] = (request, frozenset(agreed))
+        self._listening[request.identity] = (request, lists, frozenset(uris))
         try:
             await request.cancelled.wait()
         finally:
             del self._listening[request.identity]
+            self._following.end(uris)
         return completed(peer, {"_meta": tag})
 
 
 CHANGING = ("tools", "resources")
 """The lists that change while the server runs: with the tools change the resources, which are their definitions."""
 CAPABILITIES: dict[str, dict[str, Any]] = {
-    **{kind: {"listChanged": True} for kind in CHANGING},
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
     "prompts": {},
     "completions": {},
     "logging": {},
 }
+
+
+def _uris(asked: object) -> tuple[str, ...]:
+    """The resources that a subscription names, each once."""
+    listed = cast("list[object]", asked) if isinstance(asked, list) else []
+    return tuple(dict.fromkeys(uri for uri in listed[: MAX_FOLLOWED + 1] if isinstance(uri, str)))
 
 
 def _plain(answer: Callable[[Peer, dict[str, Any]], object]) -> Answering:

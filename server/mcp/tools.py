@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PAGE = 250
 TTL_MS = 5_000
 """For so long a client may keep a list: as long as a changed folder may go unseen by a client that listens to no notifications."""
-MAX_CURSOR_CHARS = 2_048
+MAX_CURSOR_CHARS = 8_192
 MAX_PROGRESS = 1_000
 """So many notifications of progress has a call at most."""
 STEP = 0.001
@@ -304,19 +304,19 @@ def _unknown_state(why: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"wrong params: this state answers nothing here: {why} - at `$.requestState`")
 
 
-def write_cursor(tool_id: str) -> str:
-    """Where the next page begins: behind this id."""
-    return base64.urlsafe_b64encode(b"t:" + tool_id.encode("utf-8")).decode("ascii").rstrip("=")
+def write_cursor(after: str, kind: str = "t") -> str:
+    """Where the next page begins: behind this id; ``kind``: of what it is one, in one letter."""
+    return base64.urlsafe_b64encode(f"{kind}:{after}".encode()).decode("ascii").rstrip("=")
 
 
-def read_cursor(cursor: object) -> str:
+def read_cursor(cursor: object, kind: str = "t") -> str:
     """The id that a page goes on behind; empty for the first page. Raises ``RpcError``."""
     if cursor is None:
         return ""
     if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR_CHARS:
         try:
             raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
-            if raw.startswith(b"t:"):
+            if raw.startswith(f"{kind}:".encode()):
                 return raw[2:].decode("utf-8")
         except (binascii.Error, ValueError):
             pass

@@ -6,6 +6,7 @@ A profile that is configured but cannot be read means no calls at all: the opera
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -110,6 +111,20 @@ def own_profile(root: Path, name: str, agent_id: str) -> Path | None:
     """Where an agent's own profile would be; None for an id that cannot be a file's name."""
     folder = (root / name).parent if name else root
     return folder / f"{agent_id}{SUFFIX}" if _NAME.fullmatch(agent_id) else None
+
+
+def agents_beside(root: Path, name: str) -> list[str]:
+    """The agents that have a profile of their own beside the configured one, or in the root; by name, a bounded number of them. Links are none."""
+    folder = os.path.realpath((root / name).parent if name else root)
+    real = os.path.realpath(root)
+    if folder != real and not folder.startswith(f"{real.rstrip('/')}/"):
+        return []  # the operator's own folder, which may hold what is not about this root
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and not entry.is_symlink()]
+    except OSError:
+        return []
+    return [agent for file in sorted(names)[:MAX_KEPT] if _NAME.fullmatch(agent := file.removesuffix(SUFFIX))]
 
 
 def load_agent_rules(root: Path, name: str) -> AgentRules:

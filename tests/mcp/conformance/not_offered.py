@@ -1,7 +1,7 @@
 """What the conformance suite asks for and docs/mcp.md says that Tamis does not offer, by scenario and check; ``*`` is all checks of one. The reasons are sentences of that page."""
 
 OWN_PROMPTS = "Prompts are the instructions for text protocols; a folder brings none of its own"
-OWN_RESOURCES = "Resources are definitions of tools and results, without subscriptions"
+OWN_RESOURCES = "Resources are what Tamis has: tools, profiles, files behind `fam://`, results; a folder brings no addresses of its own"
 QUESTIONS = "A person is asked for approvals, and before 2026-07-28 for one choice of a tool's MCP server; other forms of tools are not passed on"
 SAMPLING = "Nothing of the client's model or folders is asked for (sampling, roots)"
 TASK_QUESTIONS = "A task asks before it begins, so it never waits for input"
