@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 from tamis.protocols.invisible import IGNORABLE
@@ -78,6 +78,8 @@ _ALIKE = str.maketrans("аеорсухіѕԁԛԝһјкмнтвӏαεικνορτ
 """Cyrillic, Greek and other letters that look like Latin ones."""
 _DOUBLES = "\u00aa-\u02af\u0370-\u058f\u13a0-\u13ff\u1d00-\u1eff\u2070-\u218f\u24b6-\u24e9\u2581\uff01-\uff5e\U0001d400-\U0001d7ff"
 """Where what may look like a Latin letter stands in Unicode, for a set in a pattern."""
+_OTHER_CASE = "\u0345\u1c80-\u1c87\u1fbe\u1fd3\u1fe3\u2c62-\u2c66\u2c6d-\u2c70\u2c7e\u2c7f\ua77d\ua78d\ua7aa-\ua7ae\ua7b0-\ua7b2\ua7c5\ua7c6\uab70-\uabbf"
+"""What is one of those in the other case."""
 _LIKE: dict[str, str] = {}
 for _code, _latin in (*_CAPITALS.items(), *_ALIKE.items()):
     for _letter in (chr(_latin).lower(), chr(_latin).upper()):
@@ -118,6 +120,11 @@ def alike(letter: str, but: str = "") -> str:
     return "".join(dict.fromkeys(char for char in written if char not in but))
 
 
+def _cased(char: str) -> str:
+    """A character in both cases, for a set in a pattern."""
+    return "".join(map(re.escape, dict.fromkeys((char, char.lower(), char.upper()))))
+
+
 def _begun(word: str, behind: str = "") -> str:
     """A pattern for every beginning of a spaced word that ends where the text ends."""
     pattern = behind
@@ -142,6 +149,8 @@ OBSERVATION_SIGNS = "OＯ" + "".join(chr(code) for code, latin in _CAPITALS.item
 OBSERVATION_WORD = "bservation"
 OBSERVATION = lazy(rf"(?P<observation>[{OBSERVATION_SIGNS}]{_Z}{_spaced(OBSERVATION_WORD)}[ \t{IGNORABLE}]*+[:：])")
 """What begins an echo in the words of our own observations, where it begins a line."""
+PLAIN_OBSERVATION = lazy(rf"(?P<observation>O(?i:{OBSERVATION_WORD})[ \t]*+:)")
+"""The same in a text of ASCII characters."""
 _UNSEEN = lazy(f"[{IGNORABLE}]")
 _LEAD = lazy(rf"(?:^|[\r\n])[ \t{IGNORABLE}]*+\Z")
 
@@ -181,41 +190,55 @@ class Marks:
         self._literal = literal
         words = {name[:2] for name in self._names}
         words |= {"ac", "us", "im", "sy", "as", "hu", "de", "ch"}
-        # A second letter may be a double of the right one, or one that nobody sees.
-        follow: dict[str, str] = {}
-        for word in sorted(words):
-            # A name of one letter ends there.
-            follow[word[0]] = follow.get(word[0], "") + (re.escape(word[1:]) or r"\s/>／＞")
-        starts = "|".join(
-            rf"{re.escape(sign)}(?:[{seconds}]|(?![\x00-\x7f])[{_DOUBLES}{IGNORABLE}])"
-            for sign, seconds in follow.items()
-            if sign not in "tre"
-        )
-        inner = rf"(?:[\s<|｜\[［【/／]{_Z}){{0,12}}+(?:(?i:t|r|e|{starts})|(?![\x00-\x7f])[{_DOUBLES}])"
-        self.candidate = re.compile(rf"<(?={_Z}(?:{inner}|[!！]))")
-        """Where a mark or a marker that begins with ``<`` can stand: the literal first, which the search jumps to."""
-        self.angle = re.compile(f"(?P<mark>{_ANGLE})")
+        self._starts = words
         brackets = "|".join(map(_spaced, ("INST", "TOOL_RESULTS", "AVAILABLE_TOOLS", "SYSTEM_PROMPT")))
         self.others: list[tuple[str, re.Pattern[str]]] = [
             *((sign, OBSERVATION) for sign in OBSERVATION_SIGNS),
-            ("[", re.compile(rf"(?P<mark>\[{_Z}(?P<slash>/?+){_Z}(?P<bracket>{brackets}){_Z}\])")),
-            ("[", re.compile(rf"(?P<mark>{_spaced(f'[[{_SUMMARY}信息汇总')})")),
-            ("V", re.compile(rf"(?P<mark>V{_Z}{_spaced(f'{_SUMMARY[1:]}结束]]')})")),
+            ("[", lazy(rf"(?P<mark>\[{_Z}(?P<slash>/?+){_Z}(?P<bracket>{brackets}){_Z}\])")),
+            ("[", lazy(rf"(?P<mark>{_spaced(f'[[{_SUMMARY}信息汇总')})")),
+            ("V", lazy(rf"(?P<mark>V{_Z}{_spaced(f'{_SUMMARY[1:]}结束]]')})")),
         ]
         """Marks that begin otherwise, each with the character that it begins with."""
+        spoken: list[tuple[str, re.Pattern[str]]] = []
         for first in dict.fromkeys(item[0] for item in literal):
             names = sorted((item for item in literal if item[0] == first), key=len, reverse=True)
             pattern = "|".join(f"{re.escape(name[0])}{_Z}{_spaced(name[1:])}" for name in names)
-            self.others.append((first, re.compile(f"(?P<mark>(?P<literal>{pattern}))")))
+            spoken.append((first, lazy(f"(?P<mark>(?P<literal>{pattern}))")))
+        self.others += spoken
         whole = ["[INST]", "[/INST]", f"[[{_SUMMARY}信息汇总", f"{_SUMMARY}结束]]", *literal]
         whole += [f"[{slash}{name.upper()}]" for name in _BRACKET_ECHOES for slash in ("", "/")]
-        self._begun = re.compile("|".join(f"{re.escape(item[0])}{_Z}(?:{_begun(item[1:])}|\\Z)" for item in whole))
+        self._begun = lazy("|".join(f"{re.escape(item[0])}{_Z}(?:{_begun(item[1:])}|\\Z)" for item in whole))
         self._first = {item[0] for item in whole}
         self.signs = _by_sign(self.others)
-        self.plain = _by_sign(other for other in self.others if other[0].isascii() and _SUMMARY not in other[1].pattern)
+        self.plain = _by_sign(
+            (sign, PLAIN_OBSERVATION if pattern is OBSERVATION else pattern)
+            for sign, pattern in self.others
+            if sign.isascii() and _SUMMARY not in pattern.pattern
+        )
         """Those that can stand in a text of ASCII characters."""
-        self.literal = _by_sign(other for other in self.others if "literal" in other[1].groupindex)
+        self.literal = _by_sign(spoken)
         """Those of reasoning."""
+
+    # Each is compiled for the first text that may have such a mark: most texts of a command have none, and it takes as long as all else.
+
+    @cached_property
+    def candidate(self) -> re.Pattern[str]:
+        """Where a mark or a marker that begins with ``<`` can stand: the literal first, which the search jumps to."""
+        follow: dict[str, str] = {}
+        for word in sorted(self._starts):
+            # A name of one letter ends there.
+            seconds = "".join(_cased(char) for char in word[1:]) or r"\s/>／＞"
+            follow[word[0]] = follow.get(word[0], "") + seconds
+        starts = "|".join(f"[{_cased(sign)}][{seconds}]" for sign, seconds in follow.items() if sign not in "tre")
+        # A second letter may be a double of the right one, or one that nobody sees.
+        doubled = rf"[{''.join(map(_cased, follow))}](?![\x00-\x7f])[{_DOUBLES}{_OTHER_CASE}{IGNORABLE}]"
+        inner = rf"(?:[\s<|｜\[［【/／]{_Z}){{0,12}}+(?:[tTrReE]|{starts}|{doubled}|(?![\x00-\x7f])[{_DOUBLES}])"
+        return re.compile(rf"<(?={_Z}(?:{inner}|[!！]))")
+
+    @cached_property
+    def angle(self) -> re.Pattern[str]:
+        """The marks that begin with an angle bracket, and tags that may mean nothing."""
+        return re.compile(f"(?P<mark>{_ANGLE})")
 
     @property
     def every(self) -> str:

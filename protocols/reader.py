@@ -20,7 +20,7 @@ from tamis.protocols.dialects import unread_dialect
 from tamis.protocols.extent import Extents
 from tamis.protocols.invisible import IGNORABLE
 from tamis.protocols.live import unescaped, unwrapped
-from tamis.protocols.marks import OBSERVATION, TICKS, TILDES, Marks, marks_of
+from tamis.protocols.marks import OBSERVATION, PLAIN_OBSERVATION, TICKS, TILDES, Marks, marks_of
 from tamis.protocols.model import REASONING_TAGS, Block, Call, Comment, Diag, Document, Edit, Fix, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, DOCUMENTS, find_protocol, known_protocols
 from tamis.protocols.positions import Span
@@ -228,7 +228,7 @@ class _Scan:
             for sign, patterns in self._between
             if sign in self._text
             for pattern in patterns
-            if pattern is not OBSERVATION
+            if pattern not in (OBSERVATION, PLAIN_OBSERVATION)
         }
         return quotable
 

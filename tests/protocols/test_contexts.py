@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.catalogue import severity
 from tamis.protocols.inert import inert
+from tamis.protocols.marks import alike, marks_of
 from tamis.protocols.model import Document, ReadOptions
 from tamis.protocols.reader import read_text
 from tamis.protocols.streaming.reader import StreamReader
@@ -596,3 +597,26 @@ NESTED: dict[str, Callable[[int, str], str]] = {
 def test_ten_thousand_nested_contexts(name: str, block: str) -> None:
     """Rulings 10 44, issue 14: nothing runs in them, however deep."""
     assert runs(NESTED[name](10_000, block)) == 0
+
+
+# what is compiled for a text
+
+
+def test_a_text_without_marks_has_none_of_their_patterns_compiled() -> (
+    None
+):  # bar 2: they take longer than a small command
+    tags = ("only_here",)
+    read_text(ACTION, options=ReadOptions(reasoning_tags=tags))
+    known = vars(marks_of(tags))
+    assert "candidate" in known
+    assert "angle" not in known
+    assert not any("match" in vars(pattern) for sign, pattern in marks_of(tags).others if sign == "[")
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("name", ["think", "pre", "observation", "example", "script"])
+def test_a_mark_with_a_double_of_a_letter_is_looked_at(name: str, at: int) -> None:  # ruling 45
+    for spelled in (*alike(name[at]), f"{name[at]}\u00ad", f"\u200b{name[at]}"):
+        tag = f"<{name[:at]}{spelled}{name[at + 1 :]}>"
+        if marks_of().match(tag, 0) is not None:
+            assert marks_of().candidate.match(tag) is not None, tag
