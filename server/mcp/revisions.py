@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -38,6 +39,8 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     elicits: bool = False
     """It shows a person a form."""
     takes_tasks: bool = False
+    has_roots: bool = False
+    """It names folders when it is asked."""
     log_level: str = ""
     """The least level of log messages that it wants; empty: none."""
 
@@ -88,8 +91,42 @@ def _peer(version: str, modern: bool, able: Mapping[str, Any], info: object, lev
         # said without a mode, a form is meant
         elicits=isinstance(form, dict) and (not form or "form" in form),
         takes_tasks=modern and isinstance(as_object(able.get("extensions")).get(TASKS), dict),
+        has_roots=isinstance(able.get("roots"), dict),
         log_level=level,
     )
+
+
+MAX_ROOTS = 16
+MAX_ROOT_CHARS = 4_096
+
+
+def folders_of(result: object) -> tuple[list[str], list[str]]:
+    """The absolute paths that the answer to ``roots/list`` names, and why the others are none. Looks at no disk."""
+    roots = as_object(result).get("roots")
+    listed = cast("list[object]", roots) if isinstance(roots, list) else []
+    paths: list[str] = []
+    refused: list[str] = []
+    for root in listed[:MAX_ROOTS]:
+        uri = as_object(root).get("uri")
+        path = _folder_of(uri) if isinstance(uri, str) and len(uri) <= MAX_ROOT_CHARS else ""
+        if path:
+            paths.append(path)
+        else:
+            refused.append(f"the root {str(uri)[:MAX_NAME_CHARS]!r} is no file:// address of a folder of this machine")
+    if len(listed) > MAX_ROOTS:
+        refused.append(f"{len(listed) - MAX_ROOTS} more roots are left out: at most {MAX_ROOTS} are followed")
+    return list(dict.fromkeys(paths)), refused
+
+
+def _folder_of(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+        path = unquote(parts.path, errors="strict")
+    except ValueError:  # also an escape that is no UTF-8
+        return ""
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+        return ""
+    return path if path.startswith("/") and "\0" not in path else ""
 
 
 def log_level(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +19,7 @@ from tamis.server.mcp.revisions import (
     Peer,
     as_object,
     completed,
+    folders_of,
     log_level,
     peer_of,
     require,
@@ -26,13 +27,14 @@ from tamis.server.mcp.revisions import (
 )
 from tamis.server.mcp.showing import MAX_FOLLOWED, Following, Shown, not_found, uri_of
 from tamis.server.mcp.tools import Kept, OfferedTools, TaskMethods, Tools
+from tamis.server.rpc.aside import aside
 from tamis.server.rpc.session import Answer, Method, Request, Session
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.rpc.watching import Watching
 from tamis.server.runtime.observe.trail import Log
 from tamis.server.runtime.runtime import Runtime, early_log
 from tamis.server.runtime.settings.files import find_root
-from tamis.server.runtime.settings.loading import trust_notice
+from tamis.server.runtime.settings.loading import trust_notice, word_of_start
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, encode_error
 
 # MCP's manners, on top of the JSON-RPC session: a message a line, no word after a cancel, batches only where a revision has them.
@@ -97,6 +99,10 @@ def _say_nothing(answer: Answer, _reply: bytes | None) -> None:
 
 DISCOVER_TTL_MS = 3_600_000
 MAX_SUBSCRIPTIONS = 100
+MAX_FOLDERS = 64
+"""So many folders may clients name while the server runs."""
+ROOTS_S = 3.0
+"""So long a client may take to name its folders; what it asks meanwhile waits."""
 INSTRUCTIONS = (
     "Each tool runs in a sandbox: without network, and with no files but its own, unless its operator granted them. "
     "A result with isError says what was wrong with the call, and what to write instead."
@@ -115,6 +121,16 @@ class Shared:
         self.clients: set[McpServer] = set()
         """Who is told of changes."""
         self.offered = OfferedTools()
+        self.follows_roots = False
+        """Whether the folders that a client names count: on this process's own streams, where nobody said with the start which folder is meant."""
+        self._folders: dict[Path, Folder] = {}
+
+    def folder(self, root: Path) -> Folder | None:
+        """What is in force in a folder that a client named; None where there were too many."""
+        folder = self._folders.get(root)
+        if folder is None and len(self._folders) < MAX_FOLDERS:
+            folder = self._folders[root] = Folder(root, self)
+        return folder
 
     @property
     def runtime(self) -> Runtime:
@@ -131,6 +147,8 @@ class Shared:
     async def close(self) -> None:
         """Ends what the runtime keeps for further calls."""
         await self._watching.close()
+        for folder in self._folders.values():
+            await folder.close()
         if self._runtime is not None:
             await self._runtime.close()
 
@@ -163,6 +181,28 @@ class Shared:
                     client.changed(kind)
 
 
+class Folder:
+    """A folder that a client named: what is in force there, by the user's own record of trust alone."""
+
+    def __init__(self, root: Path, shared: Shared) -> None:
+        self._shared = shared
+        self.runtime = Runtime(root)
+        self.runtime.parts.host = shared
+        self.runtime.log_level = self.runtime.settings.log_level
+        self.runtime.parts.stays = True
+        self._watching = Watching(self)
+        self._watching.start()
+
+    def log(self) -> Log:
+        """Where the server says what is wrong."""
+        return self._shared.log()
+
+    async def close(self) -> None:
+        """Ends what is kept for further calls."""
+        await self._watching.close()
+        await self.runtime.close()
+
+
 class McpServer:
     """The state of one client."""
 
@@ -173,6 +213,10 @@ class McpServer:
         self._shared = shared
         self._shaken: Peer | None = None
         self._ready = False
+        self._folders: list[Folder] = []
+        """The folders that the client named, where they count."""
+        self._asking_roots: asyncio.Task[None] | None = None
+        self._roots_changed = False
         self._listening: dict[object, tuple[Request, frozenset[str], frozenset[str]]] = {}
         """The open subscriptions: the request of each, the lists and the resources that it follows."""
         self._followed: set[str] = set()
@@ -189,6 +233,7 @@ class McpServer:
         self._following = Following(self.shown, self._updated)
         self.session = session({"initialize": Method(self._initialize, finishes=True)} | self._methods())
         self.session.on_notification["notifications/initialized"] = self._initialized
+        self.session.on_notification["notifications/roots/list_changed"] = self._ask_roots
         self.session.log = shared.log
         self.session.on_answered = shared.count
         shared.clients.add(self)
@@ -236,6 +281,9 @@ class McpServer:
             peer = peer_of(params, self._shaken)
             if modern is not None:
                 require(peer, name, modern=modern)
+            asking = self._asking_roots
+            if modern is None and asking is not None and not asking.done():
+                return self._after_roots(asking, lambda: answer(request, peer, params))
             return answer(request, peer, params)
 
         # a cancelled request is not answered, so its end is its handler's own
@@ -243,8 +291,13 @@ class McpServer:
 
     @property
     def runtime(self) -> Runtime:
-        """What is in force."""
-        return self._shared.runtime
+        """What is in force in the first folder."""
+        return self.runtimes[0]
+
+    @property
+    def runtimes(self) -> list[Runtime]:
+        """What is in force in each folder of this client: those that it named, else the one of the start."""
+        return [folder.runtime for folder in self._folders] or [self._shared.runtime]
 
     @property
     def version(self) -> str:
@@ -287,6 +340,41 @@ class McpServer:
 
     def _initialized(self, _params: object) -> None:
         self._ready = self._shaken is not None
+        self._ask_roots(None)
+
+    def _ask_roots(self, _params: object) -> None:
+        peer = self._shaken
+        if peer is None or not self._ready or not peer.has_roots or not self._shared.follows_roots:
+            return
+        self._roots_changed = True
+        if self._asking_roots is None or self._asking_roots.done():
+            self._asking_roots = asyncio.get_running_loop().create_task(self._take_roots())
+
+    async def _take_roots(self) -> None:
+        """Asks the client for its folders; without an answer those stay that there are."""
+        while self._roots_changed:
+            self._roots_changed = False
+            try:
+                async with asyncio.timeout(ROOTS_S):
+                    paths, refused = folders_of(await self.session.ask("roots/list", {}))
+            except (RpcError, TimeoutError) as error:
+                self._shared.log().warn(f"the client names no folders: {str(error) or 'it does not answer'}")
+                continue
+            roots, missing = await aside(partial(_roots_at, paths))
+            folders = [self._shared.folder(root) for root in roots]
+            for text in (*refused, *missing, *(["too many folders were named"] if None in folders else [])):
+                self._shared.log().warn(text)
+            before, self._folders = self._folders, [folder for folder in folders if folder is not None]
+            if before != self._folders:
+                for kind in CHANGING:
+                    self.changed(kind)
+
+    async def _after_roots(
+        self, asking: asyncio.Task[None], answer: Callable[[], Awaitable[object] | object]
+    ) -> object:
+        await asyncio.wait({asking}, timeout=ROOTS_S)
+        result = answer()
+        return await cast("Awaitable[object]", result) if isinstance(result, Awaitable) else result
 
     def _discover(self, _request: Request, peer: Peer, _params: dict[str, Any]) -> dict[str, Any]:
         told: dict[str, Any] = {
@@ -361,6 +449,18 @@ def _uris(asked: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(uri for uri in listed[: MAX_FOLLOWED + 1] if isinstance(uri, str)))
 
 
+def _roots_at(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The roots of the folders that stand at paths, and why the others are none."""
+    roots: dict[Path, None] = {}
+    missing: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            roots[find_root(Path(path))] = None
+        else:
+            missing.append(f"the root {path!r} is {'a file, no folder' if os.path.exists(path) else 'not there'}")
+    return list(roots), missing
+
+
 def _plain(answer: Callable[[Peer, dict[str, Any]], object]) -> Answering:
     """A method that needs no more of its request than who asks."""
     return lambda _request, peer, params: answer(peer, params)
@@ -373,6 +473,7 @@ def serve(root: Path | None, run: Callable[[Coroutine[Any, Any, int]], int] = as
 
 async def _serve(root: Path | None) -> int:
     shared = begin(root)
+    shared.follows_roots = root is None and not word_of_start()
     try:
         return await McpServer(shared, Kept(listed=True)).session.serve()
     finally:

@@ -11,7 +11,7 @@ import binascii
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -62,13 +62,30 @@ class Kept:
 
 
 class Offered:
-    """The tools of one registry under their MCP names, newest version each."""
+    """The tools of a client's folders under their MCP names, newest version each; of two with one name or id that of the first folder."""
 
-    def __init__(self, registry: Registry) -> None:
-        names = exported_names(registry, "mcp")
-        self.tools = [(names[tool.tool_id], tool) for tool in registry.current()]
-        self.by_name = dict(self.tools)
+    def __init__(self, registries: Sequence[Registry]) -> None:
+        self.tools: list[tuple[str, Tool]] = []
+        self.by_name: dict[str, Tool] = {}
+        self._folders: dict[str, int] = {}
         self._definitions: dict[str, msgspec.Raw] = {}
+        ids: set[str] = set()
+        for index, registry in enumerate(registries):
+            names = exported_names(registry, "mcp")
+            for tool in registry.current():
+                name = names[tool.tool_id]
+                if name not in self.by_name and tool.tool_id not in ids:
+                    self.by_name[name] = tool
+                    self.tools.append((name, tool))
+                    ids.add(tool.tool_id)
+                    if index:
+                        self._folders[name] = index
+        if self._folders:
+            self.tools.sort(key=lambda named: named[1].tool_id)
+
+    def folder(self, name: str) -> int:
+        """Which of the folders a tool is from."""
+        return self._folders.get(name, 0)
 
     def definition(self, name: str) -> msgspec.Raw:
         """A tool as lists show it."""
@@ -85,12 +102,17 @@ class OfferedTools:
     def __init__(self) -> None:
         # a registry is replaced as a whole, never changed
         self._known: WeakKeyDictionary[Registry, Offered] = WeakKeyDictionary()
+        self._several: tuple[Sequence[Registry], Offered] | None = None
 
-    def of(self, registry: Registry) -> Offered:
-        """Those of one registry."""
-        offered = self._known.get(registry)
+    def of(self, registries: Sequence[Registry]) -> Offered:
+        """Those of a client's folders."""
+        if len(registries) > 1:
+            if self._several is None or self._several[0] != registries:
+                self._several = (registries, Offered(registries))
+            return self._several[1]
+        offered = self._known.get(registries[0])
         if offered is None:
-            offered = self._known[registry] = Offered(registry)
+            offered = self._known[registries[0]] = Offered(registries)
         return offered
 
 
@@ -104,20 +126,26 @@ class Tools:
 
     def offered(self) -> Offered:
         """The tools in force."""
-        return self._server.offered.of(self._server.runtime.registry)
+        return self._server.offered.of([runtime.registry for runtime in self._server.runtimes])
+
+    def runtime_of(self, name: str) -> Runtime:
+        """What is in force where the tool of a name is from."""
+        return self._server.runtimes[self.offered().folder(name)]
 
     @property
     def runtime(self) -> Runtime:
-        """What is in force."""
+        """What is in force in the client's first folder."""
         return self._server.runtime
 
     def page(self, cursor: object) -> tuple[list[tuple[str, Tool]], str]:
         """What can be called now, by id: one page, and the cursor of the next one. Raises ``RpcError`` for a cursor that no page gave."""
-        runtime, after = self.runtime, read_cursor(cursor)
+        offered, runtimes, after = self.offered(), self._server.runtimes, read_cursor(cursor)
         shown: list[tuple[str, Tool]] = []
-        ready: Ready = set()
-        for name, tool in self.offered().tools:
-            if tool.tool_id <= after or not runtime.may_call(tool) or runtime.why_not(tool, ready):
+        ready: list[Ready] = [set() for _ in runtimes]
+        for name, tool in offered.tools:
+            folder = offered.folder(name)
+            runtime = runtimes[folder]
+            if tool.tool_id <= after or not runtime.may_call(tool) or runtime.why_not(tool, ready[folder]):
                 continue
             if len(shown) == PAGE:
                 return shown, write_cursor(shown[-1][1].tool_id)
@@ -134,11 +162,12 @@ class Tools:
 
     def names(self) -> list[str]:
         """The names of all tools that may be called."""
-        return [name for name, tool in self.offered().tools if self.runtime.may_call(tool)]
+        return [name for name, tool in self.offered().tools if self.runtime_of(name).may_call(tool)]
 
     def has_schema(self, tool_id: str) -> bool:
         """Whether a tool is listed with an ``outputSchema``."""
-        tool = self.runtime.registry.get(tool_id)
+        tools = (runtime.registry.get(tool_id) for runtime in self._server.runtimes)
+        tool = next((tool for tool in tools if tool is not None), None)
         return tool is not None and has_output_schema(tool.manifest)
 
     def find(self, name: object) -> tuple[str, Tool]:
@@ -146,7 +175,7 @@ class Tools:
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `name` - at `$.name`")
         tool = self.offered().by_name.get(name)
-        if tool is None or not self._server.runtime.may_call(tool):
+        if tool is None or not self.runtime_of(name).may_call(tool):
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}")
         return name, tool
 
@@ -156,17 +185,18 @@ class Tools:
         from tamis.server.mcp import asking
         from tamis.server.mcp.content import call_result
 
-        _, tool = self.find(params.get("name"))
+        name, tool = self.find(params.get("name"))
+        runtime = self.runtime_of(name)
         if not isinstance(params.get("arguments", {}), dict | None):
             raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `$.arguments`")
         choices = asking.CHOICES if self._server.kept.listed else asking.CHOICES_ONCE
         answered = asking.Answered(params if peer.modern else {}, choices)
         if answered.is_missing:
             question = self._questions.get(answered.state)
-            if question is not None and self._server.runtime.parts.approvals.knows(answered.state):
+            if question is not None and runtime.parts.approvals.knows(answered.state):
                 return question
             raise _unknown_state("it was never given, is used, or has expired")
-        result = await self._run(request, peer, tool, as_object(params.get("arguments")), params, answered)
+        result = await self._run(request, peer, runtime, tool, params, answered)
         if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
             asked = msgspec.convert(result.approval, ApprovalRequest)
             input_request = asking.input_required(asked, tool.manifest.display_name, peer, choices)
@@ -183,8 +213,8 @@ class Tools:
         self,
         request: Request,
         peer: Peer,
+        runtime: Runtime,
         tool: Tool,
-        args: dict[str, Any],
         params: Mapping[str, Any],
         answered: asking.Answered,
     ) -> ExecutionResult:
@@ -197,22 +227,24 @@ class Tools:
         call_id = f"call-{self._calls}" if self._server.kept.listed else f"call-{os.urandom(16).hex()}"
         if answered.closed:
             self._questions.pop(answered.state, None)
-            self._server.runtime.parts.approvals.close_question(answered.state)
+            runtime.parts.approvals.close_question(answered.state)
             return _closed(call_id, tool)
+        args = as_object(params.get("arguments"))
         call = CallRequest(
             call_id=call_id, name=tool.tool_id, args=args, wait=not peer.takes_tasks, approval=answered.token
         )
-        runtime = self._server.runtime
         runtime.running += 1
         try:
-            return await execute(call, self._context(request, peer, tool, as_object(params.get("_meta"))))
+            return await execute(call, self._context(request, peer, runtime, tool, as_object(params.get("_meta"))))
         except ApprovalUnknown as error:
             raise _unknown_state(str(error)) from None
         finally:
             runtime.running -= 1
             self._questions.pop(answered.state, None)
 
-    def _context(self, request: Request, peer: Peer, tool: Tool, meta: Mapping[str, Any]) -> CallContext:
+    def _context(
+        self, request: Request, peer: Peer, runtime: Runtime, tool: Tool, meta: Mapping[str, Any]
+    ) -> CallContext:
         from tamis.server.mcp import asking
         from tamis.server.runtime.observe.tracing import read_trace
         from tamis.server.runtime.observe.trail import Caller
@@ -220,7 +252,7 @@ class Tools:
         server = self._server
         told = _Told(server, request, peer, tool.tool_id, meta.get("progressToken"))
         parent, state = meta.get("traceparent"), meta.get("tracestate")
-        context = server.runtime.call_context(
+        context = runtime.call_context(
             ask=asking.by_request(partial(server.session.ask, about=request), peer.version)
             if peer.elicits and not peer.modern
             else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import random
 import subprocess
@@ -26,9 +27,12 @@ def meta(version: str = MODERN, able: dict[str, Any] | None = None, **more: Any)
 class RawClient:
     """One process and all that it said."""
 
-    def __init__(self, root: Path, *words: str) -> None:
+    def __init__(self, root: Path | None, *words: str, cwd: Path | None = None) -> None:
+        given = () if root is None else ("--root", str(root))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tamis.server.cli.main", "mcp", "--root", str(root), *words],
+            [sys.executable, "-m", "tamis.server.cli.main", "mcp", *given, *words],
+            cwd=cwd,
+            env={name: value for name, value in os.environ.items() if root is not None or name != "TAMIS_TRUST"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -3,7 +3,9 @@
 OWN_PROMPTS = "Prompts are the instructions for text protocols; a folder brings none of its own"
 OWN_RESOURCES = "Resources are what Tamis has: tools, profiles, files behind `fam://`, results; a folder brings no addresses of its own"
 QUESTIONS = "A person is asked for approvals, and before 2026-07-28 for one choice of a tool's MCP server; other forms of tools are not passed on"
-SAMPLING = "Nothing of the client's model or folders is asked for (sampling, roots)"
+SAMPLING = (
+    "Nothing of the client's model is asked for (sampling), and its folders only before 2026-07-28, on stdio (roots)"
+)
 TASK_QUESTIONS = "A task asks before it begins, so it never waits for input"
 TASK_FAILED = "A tool that failed is a completed task, so no task is `failed`"
 TASK_ONLY = "A tool that can be a task is waited for where the client takes none"
