@@ -301,6 +301,12 @@ QUESTION_TOOL = {
     "parameters": {"type": "object", "properties": {"questions": {"type": "array", "description": "What to ask."}}},
 }
 EXAMPLES = SOURCE.parents[1] / "examples" / "tools"
+OLD_SERVER = """import sys
+import tamis
+tamis.__version__ = "0.0.9"
+from tamis.server.cli.main import entry
+sys.exit(entry())
+"""
 
 
 class Editor(msgspec.Struct, frozen=True):
@@ -327,6 +333,21 @@ def editor() -> Editor:
     if isinstance(installed, str):
         pytest.skip(f"code-server cannot be installed: {installed[:300]}")
     return Editor(node, installed, env)
+
+
+def two_folders(work: Path) -> Path:
+    """A workspace of two folders, with a server of another version."""
+    make_tool(work / "first", "demo:ask", execution={"requireConfirmation": True})
+    (work / "first" / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
+    (work / "second").mkdir()
+    (work / "second" / "closed.tool.json").write_text('{"toolId": "demo:closed"}\n')
+    old = work / "tamis"
+    old.write_text(f"#!{sys.executable}\n{OLD_SERVER}")
+    old.chmod(0o755)
+    workspace = work / "both.code-workspace"
+    settings = {"tamis.path": str(old)}
+    workspace.write_text(json.dumps({"folders": [{"path": "first"}, {"path": "second"}], "settings": settings}))
+    return workspace
 
 
 @pytest.fixture(scope="module")
@@ -380,6 +401,7 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
         '[mcpServers.test]\nfolder = "servers"\nscript = "server.py"\n'
     )
     (folder / "chain.md").write_text(CHAIN)
+    workspace = two_folders(work / "two folders")
     code_server.add_extension(package, work / "extensions")
     settings = {
         "tamis.path": str(Path(sys.executable).with_name("tamis")),
@@ -393,10 +415,17 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
         "tamis.environment": "live",
         "tamis.trace.server": "messages",
         "tamis.logLevel": "debug",
+        # Other extensions look for tasks and repositories of their own.
+        "editor.cursorBlinking": "solid",
+        "git.enabled": False,
+        "npm.autoDetect": "off",
+        "typescript.tsc.autoDetect": "off",
     }
     config: dict[str, Any] = {
         "folder": str(folder),
         "empty": str(empty),
+        "workspace": str(workspace),
+        "both": [str(workspace.parent / "first"), str(workspace.parent / "second")],
         "hoverKeyAt": [7, 8],
         "completeAt": [15, 25],
         "hoverAt": [4, 8],
@@ -420,47 +449,13 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
     return found
 
 
-OLD_SERVER = """import sys
-import tamis
-tamis.__version__ = "0.0.9"
-from tamis.server.cli.main import entry
-sys.exit(entry())
-"""
+def test_a_server_of_another_version_is_said_and_still_serves(seen: dict[str, Any]) -> None:  # row 9, bad input
+    assert "server 0.0.9, extension 0.1.0: install the same version of both" in "".join(seen["folders"]["status"])
 
 
-@pytest.fixture(scope="module")
-def folders(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a user sees in two folders at once, with a server of another version."""
-    work = tmp_path_factory.mktemp("folders")
-    make_tool(work / "first", "demo:ask", execution={"requireConfirmation": True})
-    (work / "first" / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
-    (work / "second").mkdir()
-    (work / "second" / "closed.tool.json").write_text('{"toolId": "demo:closed"}\n')
-    workspace = work / "both.code-workspace"
-    workspace.write_text(json.dumps({"folders": [{"path": "first"}, {"path": "second"}]}))
-    old = work / "tamis"
-    old.write_text(f"#!{sys.executable}\n{OLD_SERVER}")
-    old.chmod(0o755)
-    settings = {"tamis.path": str(old), "security.workspace.trust.enabled": False, "workbench.startupEditor": "none"}
-    code_server.add_extension(package, work / "extensions")
-    pictures = os.environ.get("TAMIS_KEEP_PICTURES")
-    with code_server.serve(editor.node, editor.installed, work, settings, editor.env) as (address, session):
-        config: dict[str, Any] = {"url": address, "session": session, "pictures": bool(pictures), "only": ["folders"]}
-        config |= {"workspace": str(workspace), "logs": str(work / "user" / "logs")}
-        found = code_server.drive(editor.node, editor.installed, config, work)
-    for picture in (*work.glob("*.png"), *work.glob("*.jpg")) if pictures else ():
-        shutil.copy(picture, str(pictures))
-    assert "failure" not in found, found["failure"]
-    return found["folders"]
-
-
-def test_a_server_of_another_version_is_said_and_still_serves(folders: dict[str, Any]) -> None:  # row 9, bad input
-    assert "server 0.0.9, extension 0.1.0: install the same version of both" in "".join(folders["status"])
-
-
-def test_one_server_serves_all_folders_of_a_workspace(folders: dict[str, Any]) -> None:  # row 12
-    assert folders["servers"] == 1
-    assert any("closed.tool.json" in row for row in folders["problems"])
+def test_one_server_serves_all_folders_of_a_workspace(seen: dict[str, Any]) -> None:  # row 12
+    assert seen["folders"]["servers"] == 1
+    assert any("closed.tool.json" in row for row in seen["folders"]["problems"])
 
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
@@ -732,7 +727,7 @@ def test_a_server_that_keeps_dying_is_given_up_with_three_ways_out(seen: dict[st
 
 
 def test_the_first_manifest_of_a_folder_starts_the_server(seen: dict[str, Any]) -> None:  # row 1, defect 3
-    assert seen["first"] == {"before": 0}
+    assert seen["first"]["before"] == 0
 
 
 def test_definition_leads_from_a_call_to_its_manifest(seen: dict[str, Any]) -> None:
@@ -785,7 +780,7 @@ def test_the_channels_tell_what_was_decided_and_what_tools_wrote(seen: dict[str,
 
 def test_activation_takes_less_than_50_ms(seen: dict[str, Any]) -> None:  # row 29
     took = [float(ms) for ms in re.findall(r"activated in ([\d.]+) ms", seen["channels"]["Tamis"])]
-    assert len(took) == 3  # a folder with tools, twice, and one without
+    assert len(took) >= 4  # a folder with tools, twice, two folders, and one without
     # a machine under load takes its time: the quicker one is what the code takes
     assert min(took) <= 50, took
 

@@ -1,0 +1,212 @@
+// The steps that have a window of their own, beside the steps of the first window.
+import { writeFileSync } from "node:fs";
+import { logged, servers } from "./processes.mjs";
+
+/** The first folder in a second window, which goes on with what the first window need not do. */
+export async function secondWindow(newWindow, config) {
+  const { page, step, run, open, ask, visit, file, texts, lens, press, picks, pick, hidePanel, problemsWith, allProblems, trust, tidy, picture } = await newWindow();
+
+  await step("twoWindows", async () => {
+    const serving = () => servers(config, config.folder).length;
+    const before = serving();
+    await visit("folder", config.folder, "calls.md");
+    await trust();
+    await file("calls.md").dblclick();
+    await lens("Run").waitFor();
+    const found = { before, both: serving() };
+    await press("Run", page.locator(".tab", { hasText: "✓" }));
+    return found;
+  });
+
+  await step("exported", async () => {
+    await tidy();
+    await open("calls.md");
+    await run("Tamis: Export");
+    await pick("anthropic");
+    await page.locator(".view-lines", { hasText: "input_schema" }).first().waitFor();
+    return (await texts(".view-lines")).join("\n");
+  });
+
+  await step("failedInScript", async () => {
+    await tidy();
+    await open("fails.vcp");
+    await press("Run", page.locator(".tab", { hasText: "demo:fails · ✗" }));
+    const rows = await problemsWith("out of luck", 2);
+    await picture("failed");
+    await allProblems();
+    return rows;
+  });
+
+  await step("endless", async () => {
+    await tidy();
+    await open("endless.vcp");
+    await press("Run", page.locator(".tab", { hasText: "demo:endless · ✗" }));
+    return await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
+  });
+
+  await step("chained", async () => {
+    await tidy();
+    await open("chain.md");
+    await lens("Run with first").waitFor();
+    const lenses = await texts(".codelens-decoration a");
+    await press("Run with first", page.locator(".tab", { hasText: "demo:form · ✗" }));
+    await page.keyboard.press("Control+Shift+M");
+    const row = page.locator(".markers-panel .monaco-list-row", { hasText: "did not give what is expected" }).first();
+    await row.waitFor();
+    const problem = await row.innerText();
+    await hidePanel();
+    return { lenses, problem };
+  });
+
+  await step("tests", async () => {
+    await run("Testing: Focus on Test Explorer View");
+    const rows = page.locator(".test-explorer .monaco-list-row");
+    await rows.first().waitFor();
+    await run("Test: Run All Tests");
+    await page.locator(".test-explorer .monaco-list-row .codicon-testing-failed-icon, .test-explorer .testing-run-glyph.codicon-testing-failed-icon").first().waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".test-explorer .monaco-list-row .codicon-testing-failed-icon").length >= 2);
+    const found = await texts(".test-explorer .monaco-list-row");
+    await picture("tests");
+    return found;
+  });
+
+  await step("testTrace", async () => {
+    await page.locator(".test-explorer .monaco-list-row", { hasText: "demo:echo" }).first().click({ button: "right" });
+    await page.locator(".monaco-menu .action-item", { hasText: "Execute Using Profile" }).first().hover();
+    await page.keyboard.press("Enter");
+    await pick("Run with Permission Trace");
+    await run("Test: Show Output");
+    await page.waitForTimeout(1500);
+    await picture("trace");
+    const found = await texts(".testing-results, .test-output-peek, .terminal-wrapper, .part.panel");
+    await hidePanel();
+    return found;
+  });
+
+  await step("testDiff", async () => {
+    await run("Test: Peek Output");
+    await page.locator(".monaco-diff-editor").first().waitFor();
+    const found = await texts(".monaco-diff-editor .view-lines");
+    await picture("diff");
+    await page.keyboard.press("Escape");
+    return found;
+  });
+
+  await step("tried", async () => {
+    await tidy();
+    await open("chain.md");
+    await page.keyboard.press("Control+End");
+    await run("Tamis: Try a Tool");
+    await picks().filter({ hasText: "demo:" }).first().waitFor();
+    const tools = await texts(".quick-input-list .monaco-list-row .label-name");
+    await pick("demo:form");
+    const form = page.frameLocator("iframe.webview.ready").frameLocator("#active-frame");
+    const field = (name) => form.locator(`[data-name="${name}"]`);
+    const button = (kind) => form.locator(`button[data-kind="${kind}"]`);
+    await field("text").waitFor();
+    const told = {
+      tools,
+      fields: await form.locator("[data-name]").evaluateAll((all) => all.map((one) => [one.dataset.name, one.tagName])),
+      hidden: await field("key").getAttribute("type"),
+      bold: await form.locator("b").count(),
+    };
+    await field("text").fill("<b>你好</b>");
+    await field("count").fill("2");
+    await field("mode").selectOption('"loud"');
+    await field("key").fill("hunter22-secret");
+    await button("run").click();
+    await form.locator("#out", { hasText: "ms" }).waitFor();
+    told.out = await form.locator("#out").innerText();
+    await field("count").fill("1.5");
+    await button("run").click();
+    await form.locator(".wrong", { hasText: "whole" }).waitFor();
+    told.missing = await form.locator(".wrong").allInnerTexts();
+    await field("count").fill("2");
+    await picture("try");
+    await button("write").click();
+    await page.locator(".view-lines", { hasText: "secret:KEY" }).first().waitFor();
+    told.written = (await texts(".view-lines")).join("\n");
+    return told;
+  });
+
+  await step("walkthrough", async () => {
+    await run("Tamis: Open Walkthrough");
+    await page.locator(".getting-started-category, .gettingStartedCategoriesContainer, .getting-started-step").first().waitFor();
+    await page.locator(".step-title", { hasText: "Run an example" }).first().waitFor();
+    return await texts(".step-title");
+  });
+
+  await step("newManifest", async () => {
+    await tidy();
+    await run("Tamis: New Tool Manifest");
+    await page.locator(".quick-input-widget input").first().fill("made:shout");
+    await page.keyboard.press("Enter");
+    await pick("python");
+    await page.locator(".tab.active", { hasText: "tool.json" }).first().waitFor();
+    return { tab: await page.locator(".tab.active").first().innerText(), text: (await texts(".view-lines")).join("\n") };
+  });
+
+  await step("task", async () => {
+    await tidy();
+    await run("Tasks: Run Build Task");
+    const offered = picks().filter({ hasText: "check" }).first();
+    await offered.or(page.locator(".terminal-wrapper")).first().waitFor();
+    if (await offered.isVisible()) await offered.click();
+    // The server leaves this folder out, the task does not.
+    await page.locator(".terminal-wrapper").first().waitFor();
+    const rows = await problemsWith("by_task", 2);
+    await picture("task");
+    await allProblems();
+    return rows;
+  });
+
+  await step("comments", async () => {
+    await tidy();
+    writeFileSync(`${config.folder}/commented.tool.json`, '{\n  // its name\n  "toolId": "demo:commented"\n}\n');
+    await open("commented.tool.json");
+    await page.locator(".squiggly-error, .squiggly-warning").first().waitFor();
+    await ask(["Control+."], page.locator(".action-widget .monaco-list-row", { hasText: "Remove" }), [2, 4]);
+    const found = await texts(".action-widget .monaco-list-row");
+    await picture("comments");
+    await page.keyboard.press("Escape");
+    return found;
+  });
+
+  await page.context().close();
+}
+
+/** Two folders with a server of another version; a folder whose first manifest comes later. */
+export async function otherFolders(newWindow, config) {
+  const { page, step, open, visit, file, texts, lens, hidePanel, trust, until, picture } = await newWindow();
+
+  await step("folders", async () => {
+    await visit("workspace", config.workspace, "second");
+    // The workspace names the old server, and counts once it is trusted.
+    await trust();
+    if (!(await file("ask.tam").isVisible())) await file("first").click();
+    await file("ask.tam").dblclick();
+    await lens("Run").waitFor({ timeout: 60000 });
+    await page.locator('.statusbar-item[id="status.languageStatus"]').first().hover();
+    await page.locator(".hover-language-status .element", { hasText: "tamis 0.0.9 ·" }).first().waitFor();
+    const told = { status: await texts(".hover-language-status .element"), servers: servers(config, ...config.both).length };
+    await picture("folders");
+    await page.keyboard.press("Control+Shift+M");
+    await page.locator(".markers-panel .monaco-list-row", { hasText: "closed.tool.json" }).first().waitFor();
+    told.problems = await texts(".markers-panel .monaco-list-row");
+    await hidePanel();
+    return told;
+  });
+
+  await step("first", async () => {
+    // A folder without a manifest: nothing is started until one comes.
+    await visit("folder", config.empty, "tools");
+    await until("the look for manifests", () => logged(config, "", /nothing here is ours/g) > 0);
+    const before = servers(config, config.empty).length;
+    writeFileSync(`${config.empty}/tools/first.tool.json`, '{"toolId": "first:one"}\n');
+    await open("first.tool.json");
+    await page.locator(".squiggly-error").first().waitFor();
+    return { before };
+  });
+
+  await page.context().close();
+}
