@@ -12,7 +12,6 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.catalogue import severity
-from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import Findings, value_of
@@ -89,7 +88,10 @@ def read_profile(
 ) -> ProfileReading:
     """Reads a profile. With ``known_ids``, ids that are not among them are reported; with ``workflows`` (ids) those of workflows that have no
     file. ``tree`` is the text as it was read already, in the same strictness. Never raises."""
-    tree = tree or parse_json(text, comments=not strict)
+    if tree is None:
+        from tamis.protocols.jsontext.parse import parse_json
+
+        tree = parse_json(text, comments=not strict)
     findings = Findings("PF")
     known = None if known_ids is None else list(known_ids)
     profile = None

@@ -14,19 +14,17 @@ import msgspec
 
 from tamis.protocols.catalogue import severity
 from tamis.protocols.invisible import NOT_IN_NAMES
-from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
-from tamis.protocols.manifest.embedded import check_schema_field
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
 from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault, variable_name_fault
-from tamis.protocols.manifest.worked import Example, Memory, check_examples, read_once
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
 from tamis.protocols.patterns import lazy
 from tamis.protocols.suggest import best, hint
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.embedded import SchemaExtension
+    from tamis.protocols.manifest.worked import Example, Memory
 
 T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")
@@ -196,7 +194,12 @@ def read_manifest(
     ``tree`` is the text as it was read already, in the same strictness. ``memory`` is that of the reading of a version before: parts
     that are the same Python objects in both trees are not looked at again; the result is that of a reading from scratch.
     """
+    # A process that runs tools whose reading was kept needs the model alone.
+    from tamis.protocols.manifest.worked import Memory
+
     if tree is None:
+        from tamis.protocols.jsontext.parse import parse_json
+
         tree = parse_json(text, comments=not strict)
     memory = Memory(memory)
     findings = Findings("MF")
@@ -231,6 +234,9 @@ def _is_known(diag: Diag, runtimes: Container[str], handlers: Container[str]) ->
 
 
 def _read(tree: JsonTree, root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
+    from tamis.protocols.manifest.embedded import check_schema_field
+    from tamis.protocols.manifest.worked import check_examples
+
     outer = _outer(root, findings, memory)
     leaves = memory.leaves
     schema = check_schema_field(tree, _field(root, "parameters"), "parameters", findings, memory.parameters, leaves)
@@ -271,6 +277,8 @@ def _outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest | Non
 
 
 def _read_outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
+    from tamis.protocols.manifest.worked import read_once
+
     _check_names(root, findings)
     _check_variables(root, findings)
 

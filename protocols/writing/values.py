@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Literal, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from tamis.protocols.model import MAX_DEPTH, Json, ToolHint, escape_pointer
-from tamis.protocols.schema.check import check_schema
-from tamis.protocols.schema.coerce import Node, Reading, Run
-from tamis.protocols.schema.coerce_text import read_json_text
-from tamis.protocols.schema.plan import compile_nodes
-from tamis.protocols.schema.valid import Check, compile_valid_at
+
+if TYPE_CHECKING:
+    from tamis.protocols.schema.coerce import Node, Reading
+    from tamis.protocols.schema.valid import Check
 
 MAX_DIGITS = 4_000
 """Digits of a number up to which the coercion of arguments reads it."""
@@ -134,6 +133,11 @@ class Expectation:
         self._fits: dict[str, Check | None] = {}
         if tool is None or not tool.parameters:
             return
+        # Reading, which only asks how JSON is written, does without.
+        from tamis.protocols.schema.check import check_schema
+        from tamis.protocols.schema.plan import compile_nodes
+        from tamis.protocols.schema.valid import compile_valid_at
+
         if any(issue.severity == "error" for issue in check_schema(tool.parameters)):
             return
         self._schema = tool.parameters
@@ -143,6 +147,8 @@ class Expectation:
         """What the schema makes of a raw argument, and whether it has nothing to say about it."""
         if self._nodes is None:
             return raw, True
+        from tamis.protocols.schema.coerce import Run
+
         run = Run(self._reading)
         coerced = self._nodes.coerce({name: raw}, None, run)
         return (coerced[name] if is_object(coerced) else raw), not run.errors and not run.warnings
@@ -158,6 +164,8 @@ class Expectation:
             # The value as it was written somewhere else: no schema has read it yet, or none can.
             return "exact"
         if isinstance(raw, str) and not isinstance(wanted, str):
+            from tamis.protocols.schema.coerce_text import read_json_text
+
             value, notes = read_json_text(raw)
             return "text" if not notes and same(value, wanted) else "no"
         return "no"
@@ -179,6 +187,8 @@ class Expectation:
         part = properties.get(name) if is_object(properties) else None
         if not is_object(part) or not part:
             return None
+        from tamis.protocols.schema.valid import compile_valid_at
+
         compiled = compile_valid_at(self._schema, part)
         # Outside the compiled keywords the coercion's own types decide: a value of another type does not fit.
         return compiled if compiled is not None else lambda _: True

@@ -10,10 +10,10 @@ import msgspec
 
 from tamis.protocols.manifest.reading import Manifest, ServiceMethod
 from tamis.protocols.model import ToolHint
-from tamis.protocols.schema.plan import Plan, compile_plan
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ErrorType
+    from tamis.protocols.schema.plan import Plan
 
 Origin = Literal["manifest", "workflow", "node", "host", "builtin"]
 """Where a tool's definition comes from: a manifest or workflow file, a node definition, a service of the host, Tamis itself."""
@@ -103,6 +103,8 @@ class Tool:
         """The compiled plan of ``parameters``; compiled on first use (D55)."""
         if self._plan is None:
             # Without a schema any arguments are taken as they are (ruling 2).
+            from tamis.protocols.schema.plan import compile_plan
+
             self._plan = compile_plan(self.manifest.parameters or {})
         return self._plan
 
@@ -110,6 +112,8 @@ class Tool:
     def output_plan(self) -> Plan | None:
         """The compiled plan of ``output``, if the manifest declares one."""
         if self._output_plan is None and self.manifest.output is not None:
+            from tamis.protocols.schema.plan import compile_plan
+
             self._output_plan = compile_plan(self.manifest.output)
         return self._output_plan
 
