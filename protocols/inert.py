@@ -12,7 +12,7 @@ import re
 from functools import cache
 
 from tamis.protocols.invisible import IGNORABLE, IN_MARKERS
-from tamis.protocols.marks import OBSERVATION, OBSERVATION_SIGNS, Marks, marks_of
+from tamis.protocols.marks import OBSERVATION, OBSERVATION_SIGNS, marks_of
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import SHIPPED, find_protocol, known_protocols
 
@@ -86,10 +86,10 @@ def _plugged(ids: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 @cache
-def _angled() -> tuple[Marks, re.Pattern[str]]:
-    """The marks of contexts, and where one that begins with an angle bracket can stand."""
+def _angled() -> re.Pattern[str]:
+    """The marks of contexts that begin with an angle bracket."""
     marks = marks_of()
-    return marks, re.compile(rf"(?={marks.candidate.pattern}|＜){marks.angle.pattern}")
+    return re.compile(rf"(?={marks.candidate.pattern}|＜){marks.angle.pattern}")
 
 
 def _without_mark(match: re.Match[str]) -> str:
@@ -125,15 +125,16 @@ def inert(text: str) -> str:
     """
     if "<" in text or "＜" in text or "《" in text:
         text = _TOKEN.sub(_without_brackets, _HEAD.sub(_without_brackets, text))
-        text = _angled()[1].sub(_without_mark, text)
+        text = _angled().sub(_without_mark, text)
     if "[" in text:
         text = _SQUARE.sub(_first_escaped, text)
     if "◁" in text:
         text = _TRIANGLE.sub(_first_escaped, text)
-    for sign, pattern in _angled()[0].others:
-        if sign in text and pattern is not OBSERVATION:
-            text = pattern.sub(_first_escaped, text)
-    if any(sign in text for sign in OBSERVATION_SIGNS):
+    for sign, patterns in marks_of().signs:
+        if sign in text and sign not in OBSERVATION_SIGNS:
+            for pattern in patterns:
+                text = pattern.sub(_first_escaped, text)
+    if "O" in text or (not text.isascii() and any(sign in text for sign in OBSERVATION_SIGNS)):
         text = _ECHO.sub(_word_escaped, text)
     pattern = _plugged(known_protocols())
     if pattern is None:

@@ -243,6 +243,14 @@ REASONING_TAGS = (
 """The marks of reasoning (ruling 45): the names of tags, and openers as they are written, whose closers have a ``/`` behind the first sign."""
 
 
+class Example(msgspec.Struct, frozen=True):
+    """A worked call of a manifest; ``expected_output`` is UNSET where none is given (null is a value)."""
+
+    input: dict[str, Json]
+    description: str = ""
+    expected_output: Json | msgspec.UnsetType = msgspec.UNSET
+
+
 MAX_BLOCKS = 100_000
 """Blocks of one text that are read: what is held of a text grows with them, not with its characters."""
 

@@ -18,13 +18,13 @@ from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
 from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault, variable_name_fault
-from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
+from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Example, Fix, Json
 from tamis.protocols.patterns import lazy
 from tamis.protocols.suggest import best, hint
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.embedded import SchemaExtension
-    from tamis.protocols.manifest.worked import Example, Memory
+    from tamis.protocols.manifest.worked import Memory
 
 T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")

@@ -18,18 +18,10 @@ from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.embedded import FieldMemory, FieldSchema, reasons, value_span
 from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings, value_of
-from tamis.protocols.model import Edit, Fix, Json
+from tamis.protocols.model import Edit, Example, Fix, Json
 from tamis.protocols.schema.facts import Facts
 from tamis.protocols.schema.held import Held, Use, changed_since
 from tamis.protocols.schema.words import Finding, is_list, is_object
-
-
-class Example(msgspec.Struct, frozen=True):
-    """A worked call; ``expected_output`` is UNSET where none is given (null is a value)."""
-
-    input: dict[str, Json]
-    description: str = ""
-    expected_output: Json | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Record(msgspec.Struct, eq=False):

@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import UNJUDGED, Match, shortfall
-from tamis.protocols.manifest.worked import Example
+from tamis.protocols.model import Example
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.running.runnables import MAX_TARGETS
 from tamis.server.analysis.running.variables import NotReady, example_ready, filled_json, variables_of

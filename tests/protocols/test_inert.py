@@ -246,3 +246,13 @@ def test_inert_is_linear(piece: str, is_long: bool) -> None:
     inert(text)
     # Eight times the text may cost 24 times the time of a loaded machine, not 64 times.
     assert time.perf_counter() - started < 24 * part + 0.5
+
+
+def test_an_observation_without_brackets_has_no_pattern_of_marks_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # bar 2
+    def refused() -> None:
+        raise AssertionError("the largest pattern of all is for texts with an angle bracket")
+
+    monkeypatch.setattr("tamis.protocols.inert._angled", refused)
+    assert inert('{"time": "05:10", "zones": ["UTC"]}') == '{"time": "05:10", "zones": ["UTC"]}'

@@ -26,6 +26,7 @@ import msgspec
 from tamis import __version__
 from tamis.protocols.manifest import reading
 from tamis.protocols.manifest.reading import Execution, Handler, Manifest, SecurityContext
+from tamis.protocols.model import Example
 from tamis.protocols.schema.words import is_object
 from tamis.server.runtime.store.folders import cache_folder, make_private
 from tamis.server.runtime.tools.loader import FileStamp
@@ -223,11 +224,7 @@ def _manifest(record: _Record) -> Manifest:
     fields: dict[str, Any] = dict(zip(_Record.__struct_fields__, _fields_of(record), strict=True))
     kind, words = record.handler
     fields["handler"] = _HANDLERS[kind](**words)
-    fields["examples"] = ()
-    if record.examples:
-        from tamis.protocols.manifest.worked import Example
-
-        fields["examples"] = tuple(Example(**words) for words in record.examples)
+    fields["examples"] = tuple(Example(**words) for words in record.examples)
     parameters = record.raw.get("parameters")
     return Manifest(
         **fields,
