@@ -54,10 +54,11 @@ class Client(Methods, Host):
         """Begins the session, as the first request; only needed for what it declares: streamed ``output``, trust, settings.
         With ``on_notification`` it asks for ``tool/event`` and ``workflow/stepChanged``.
 
-        A client with ``on_approval`` that leaves it out sends it by itself, with these defaults, before its first request.
+        A client with ``on_approval`` or ``on_question`` that leaves it out sends it by itself, with these defaults, before its first request.
         """
         params = messages.initialize_params(
             approval=self._on_approval is not None,
+            questions=self._on_question is not None,
             output=output,
             events=self._on_notification is not None,
             trusted=trusted,

@@ -49,6 +49,7 @@ class Host:
         on_notification: Callable[[str, Any], None] | None = None,
         on_request: Callable[[str, Any], Any] | None = None,
         on_approval: Decide | None = None,
+        on_question: Decide | None = None,
         on_log: Callable[[str], None] | None = None,
     ) -> None:
         """``command`` is the daemon, by default this Python's ``tamis rpc``.
@@ -57,7 +58,9 @@ class Host:
         what it runs by itself; a person who is asked may take five minutes.
         ``on_notification(method, params)`` is called while the daemon's messages are read, so that all output of a call has come
         before its result; it must not wait for an answer. ``on_approval(question)`` decides whether a call may run; the daemon is
-        told that there is someone to ask before the first request. ``on_request(method, params)`` answers every other request.
+        told that there is someone to ask before the first request. ``on_question(question)`` answers what the MCP server of a tool
+        asks (``question.elicitation``): with an option's id, a dict of what was typed into its ``form``, or None for a closed
+        question; without it servers ask nobody. ``on_request(method, params)`` answers every other request.
         ``on_log(line)`` takes the daemon's standard error, which otherwise goes to the logger ``tamis.client``.
         """
         self._words = messages.words(root, command)
@@ -66,12 +69,13 @@ class Host:
         self._on_notification = on_notification
         self._on_request = on_request
         self._on_approval = on_approval
+        self._on_question = on_question
         self._on_log = on_log
         self._services: dict[str, dict[str, Serve]] = {}
         self._numbers = itertools.count(1)
         self._tail: deque[str] = deque(maxlen=messages.TAIL_LINES)
         self._ended: DaemonEnded | None = None
-        self._begun = on_approval is None
+        self._begun = on_approval is None and on_question is None
         self._closed = False
         self._start()
 
@@ -86,7 +90,11 @@ class Host:
         return messages.request(
             next(self._numbers),
             "initialize",
-            messages.initialize_params(approval=True, events=self._on_notification is not None),
+            messages.initialize_params(
+                approval=self._on_approval is not None,
+                questions=self._on_question is not None,
+                events=self._on_notification is not None,
+            ),
         )
 
     def _why_ended(self, code: int | None, wrong: str) -> DaemonEnded:
@@ -117,9 +125,13 @@ class Host:
     def _work(self, message: Incoming) -> Work:
         """Who serves a request of the daemon's. Raises ``NotServed``."""
         method = message.method or ""
-        if method == messages.APPROVAL and (decide := self._on_approval) is not None:
+        if method == messages.APPROVAL and (self._on_approval or self._on_question):
             question = msgspec.json.decode(message.params, type=ApprovalRequest)
-            return Work(lambda: decide(question), messages.approval_reply)
+            asks = question.elicitation is not None
+            decide = self._on_question if asks else self._on_approval
+            if decide is None:
+                raise messages.NotServed("there is nobody to ask here")
+            return Work(lambda: decide(question), messages.question_reply if asks else messages.approval_reply)
         params = msgspec.json.decode(message.params)
         if method == messages.INVOKE and self._services:
             serve, args = messages.served(self._services, params)

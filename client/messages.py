@@ -185,13 +185,14 @@ def result_of(reply: Incoming, method: str, shape: Any) -> Any:
 def initialize_params(
     *,
     approval: bool,
+    questions: bool = False,
     output: bool = False,
     events: bool = False,
     trusted: bool | None = None,
     settings: Mapping[str, Any] | None = None,
     encodings: Sequence[str] = ("utf-32",),
 ) -> dict[str, Any]:
-    """Params of ``initialize`` for this process."""
+    """Params of ``initialize`` for this process. ``questions``: it shows those of MCP servers, with forms and addresses."""
     options: dict[str, Any] = {} if trusted is None else {"trusted": trusted}
     options |= {} if settings is None else {"settings": dict(settings)}
     return {
@@ -199,7 +200,12 @@ def initialize_params(
         "capabilities": {
             "general": {"positionEncodings": [*encodings]},
             "experimental": {
-                "tamis": {"approval": "request" if approval else "none", "output": output, "events": events}
+                "tamis": {
+                    "approval": "request" if approval or questions else "none",
+                    "output": output,
+                    "events": events,
+                    **({"elicitation": True, "forms": True} if questions else {}),
+                }
             },
         },
         "initializationOptions": options,
@@ -211,6 +217,13 @@ def approval_reply(chosen: Any) -> Any:
     if chosen is None:
         return ApprovalReply(outcome="cancelled")
     return ApprovalReply(outcome="selected", option_id=chosen) if isinstance(chosen, str) else chosen
+
+
+def question_reply(answered: Any) -> Any:
+    """What an ``on_question`` gave as the reply on the wire: a dict is what was typed into the form."""
+    if isinstance(answered, dict):
+        return ApprovalReply(outcome="selected", option_id="accept", content=cast("dict[str, Any]", answered))
+    return approval_reply(answered)
 
 
 def served(services: Services, params: Any) -> tuple[Serve, dict[str, Any]]:

@@ -63,6 +63,13 @@ class AlternativeCall(Result, kw_only=True):
     """TAM's number of the step."""
 
 
+class ApprovalAddress(Result, kw_only=True):
+    """An address that a server wants a person to open, and its host. Nothing but the person's own click opens it."""
+
+    url: str
+    host: str
+
+
 class ApprovalBatch(Result, kw_only=True):
     """Questions that belong together: those of one text; `index` from zero."""
 
@@ -72,13 +79,42 @@ class ApprovalBatch(Result, kw_only=True):
     count: int
 
 
+class ApprovalChoice(Result, kw_only=True):
+    """One of the values of a field, and how it is shown."""
+
+    value: str
+    title: str
+
+
 class ApprovalElicitation(Result, kw_only=True):
-    """What the MCP server of a tool asks while the tool runs, in its own words. `field`: what the options are values of."""
+    """What the MCP server of a tool asks while the tool runs, in its own words. `field`: what the options are values of; `form`: what is typed, for hosts that declared `forms`; `url`: what is opened, for the same."""
 
     server: str
     message: str
     """A sentence for a person or a model."""
     field: str | None = None
+    form: list[ApprovalField] | None = None
+    url: ApprovalAddress | None = None
+
+
+class ApprovalField(Result, kw_only=True):
+    """One field of a form. A `string` with `options` is one of them, an `array` several of them; the other words are those of JSON Schema. `error`: what was wrong with it in the answer before, which `default` then holds."""
+
+    name: str
+    title: str
+    type: Literal["array", "boolean", "integer", "number", "string"]
+    required: bool
+    description: str | None = None
+    format: Literal["date", "date-time", "email", "uri"] | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    options: list[ApprovalChoice] | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    default: str | float | bool | list[str] | None = None
+    error: str | None = None
 
 
 class ApprovalList(Result, kw_only=True):
@@ -105,12 +141,13 @@ class ApprovalOption(Result, kw_only=True):
 
 
 class ApprovalReply(Result, kw_only=True):
-    """The host's answer to `tool/requestApproval`; `option_id` belongs to `selected`."""
+    """The host's answer to `tool/requestApproval`; `option_id` belongs to `selected`, `content` to a form: values by field name."""
 
     outcome: Literal["cancelled", "selected"]
     option_id: str | None = None
     edited_args: dict[str, Any] | None = None
     comment: str | None = None
+    content: dict[str, Any] | None = None
 
 
 class ApprovalRequest(Result, kw_only=True):

@@ -83,6 +83,12 @@ export interface AlternativeCall {
   step?: number;
 }
 
+/** An address that a server wants a person to open, and its host. Nothing but the person's own click opens it. */
+export interface ApprovalAddress {
+  url: string;
+  host: string;
+}
+
 /** Questions that belong together: those of one text; `index` from zero. */
 export interface ApprovalBatch {
   id: string;
@@ -91,12 +97,39 @@ export interface ApprovalBatch {
   count: number;
 }
 
-/** What the MCP server of a tool asks while the tool runs, in its own words. `field`: what the options are values of. */
+/** One of the values of a field, and how it is shown. */
+export interface ApprovalChoice {
+  value: string;
+  title: string;
+}
+
+/** What the MCP server of a tool asks while the tool runs, in its own words. `field`: what the options are values of; `form`: what is typed, for hosts that declared `forms`; `url`: what is opened, for the same. */
 export interface ApprovalElicitation {
   server: string;
   /** A sentence for a person or a model. */
   message: string;
   field?: string;
+  form?: ApprovalField[];
+  url?: ApprovalAddress;
+}
+
+/** One field of a form. A `string` with `options` is one of them, an `array` several of them; the other words are those of JSON Schema. `error`: what was wrong with it in the answer before, which `default` then holds. */
+export interface ApprovalField {
+  name: string;
+  title: string;
+  type: "array" | "boolean" | "integer" | "number" | "string";
+  required: boolean;
+  description?: string;
+  format?: "date" | "date-time" | "email" | "uri";
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+  options?: ApprovalChoice[];
+  minItems?: number;
+  maxItems?: number;
+  default?: string | number | boolean | string[];
+  error?: string;
 }
 
 /** Result of `approval/list`: what holds, and the questions that are open. */
@@ -119,12 +152,13 @@ export interface ApprovalOption {
   kind: "allow_always" | "allow_once" | "allow_session" | "reject_always" | "reject_once";
 }
 
-/** The host's answer to `tool/requestApproval`; `option_id` belongs to `selected`. */
+/** The host's answer to `tool/requestApproval`; `option_id` belongs to `selected`, `content` to a form: values by field name. */
 export interface ApprovalReply {
   outcome: "cancelled" | "selected";
   optionId?: string;
   editedArgs?: { [name: string]: Json };
   comment?: string;
+  content?: { [name: string]: Json };
 }
 
 /** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow, `elicitation` where it is no approval but a question of the tool's MCP server. */
@@ -1179,6 +1213,8 @@ export interface TamisCapabilities {
   approval?: "none" | "poll" | "request";
   /** Whether it also shows the questions of MCP servers that `tool/requestApproval` has with `elicitation`. Default: `false`. */
   elicitation?: boolean;
+  /** Whether it shows those of them too that have a form or an address (`elicitation.form`, `elicitation.url`). Default: `false`. */
+  forms?: boolean;
   /** Whether it takes `tool/output` unless a request says otherwise. Default: `false`. */
   output?: boolean;
   /** Whether it is told `tool/event`, `workflow/stepChanged` and `abuse/suspected`. Default: `false`. */

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
         ToolExecutionResult as ToolExecutionResult,
     )
     from tamis.protocols.contract.approvals import (
+        ApprovalAddress as ApprovalAddress,
         ApprovalBatch as ApprovalBatch,
+        ApprovalChoice as ApprovalChoice,
         ApprovalElicitation as ApprovalElicitation,
+        ApprovalField as ApprovalField,
         ApprovalList as ApprovalList,
         ApprovalNode as ApprovalNode,
         ApprovalOption as ApprovalOption,
@@ -147,7 +150,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents": "EndedSession MessageMetadata NarrowStatus ParsedToolRequest RequestedToolCall SessionMessage "
     "SessionView StepResult StepStop ToolCallRecord ToolExecutionResult",
-    "approvals": "ApprovalBatch ApprovalElicitation ApprovalList ApprovalNode ApprovalOption ApprovalOutcome ApprovalReply "
+    "approvals": "ApprovalAddress ApprovalBatch ApprovalChoice ApprovalElicitation ApprovalField ApprovalList ApprovalNode ApprovalOption ApprovalOutcome ApprovalReply "
     "ApprovalRequest ApprovalResolved Approved RevokedApprovals StandingApproval",
     "base": "Position RPC_VERSION Range TextEdit Wire",
     "calls": "Alternative AlternativeCall Assumption ConvertResult ExplainResult FedText NewText OpenedStream "

@@ -34,12 +34,50 @@ class ApprovalNode(Wire, kw_only=True):
     item: int | UnsetType = UNSET
 
 
+class ApprovalChoice(Wire, kw_only=True):
+    """One of the values of a field, and how it is shown."""
+
+    value: str
+    title: str
+
+
+class ApprovalField(Wire, kw_only=True):
+    """One field of a form. A ``string`` with ``options`` is one of them, an ``array`` several of them; the other words are those of JSON
+    Schema. ``error``: what was wrong with it in the answer before, which ``default`` then holds."""
+
+    name: str
+    title: str
+    type: Literal["string", "number", "integer", "boolean", "array"]
+    required: bool
+    description: str | UnsetType = UNSET
+    format: Literal["email", "uri", "date", "date-time"] | UnsetType = UNSET
+    min_length: int | UnsetType = UNSET
+    max_length: int | UnsetType = UNSET
+    minimum: float | UnsetType = UNSET
+    maximum: float | UnsetType = UNSET
+    options: list[ApprovalChoice] | UnsetType = UNSET
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
+    default: str | float | bool | list[str] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class ApprovalAddress(Wire, kw_only=True):
+    """An address that a server wants a person to open, and its host. Nothing but the person's own click opens it."""
+
+    url: str
+    host: str
+
+
 class ApprovalElicitation(Wire, kw_only=True):
-    """What the MCP server of a tool asks while the tool runs, in its own words. ``field``: what the options are values of."""
+    """What the MCP server of a tool asks while the tool runs, in its own words. ``field``: what the options are values of; ``form``: what
+    is typed, for hosts that declared ``forms``; ``url``: what is opened, for the same."""
 
     server: str
     message: str
     field: str | UnsetType = UNSET
+    form: list[ApprovalField] | UnsetType = UNSET
+    url: ApprovalAddress | UnsetType = UNSET
 
 
 class ApprovalRequest(Wire, kw_only=True):
@@ -63,12 +101,13 @@ class ApprovalRequest(Wire, kw_only=True):
 
 
 class ApprovalReply(Wire, kw_only=True):
-    """The host's answer to ``tool/requestApproval``; ``option_id`` belongs to ``selected``."""
+    """The host's answer to ``tool/requestApproval``; ``option_id`` belongs to ``selected``, ``content`` to a form: values by field name."""
 
     outcome: Literal["selected", "cancelled"]
     option_id: str | UnsetType = UNSET
     edited_args: dict[str, Any] | UnsetType = UNSET
     comment: str | UnsetType = UNSET
+    content: dict[str, Any] | UnsetType = UNSET
 
 
 ApprovalOutcome = Literal["allowed", "denied", "timeout", "unavailable", "cancelled"]

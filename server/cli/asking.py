@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tamis.protocols.contract import ExecutionResult
+from msgspec import UNSET
+
+from tamis.protocols.contract import ApprovalField, ExecutionResult
 from tamis.server.cli.outputs import Paint, warn, write_note, write_question
 from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question, Reply
 
@@ -121,7 +123,8 @@ def asker(read_line: Callable[[], bytes]) -> Ask:
         if over:
             return Reply(answer="deny")
         if question.elicitation is not None:
-            return await _choose(question, read_line)
+            form = question.elicitation.form
+            return await (_choose(question, read_line) if form is UNSET else _fill(question, form, read_line))
         from tamis.protocols.observation import cut_middle
 
         granted = question.permissions.granted
@@ -174,6 +177,90 @@ async def _choose(question: Question, read_line: Callable[[], bytes]) -> Reply:
             return chosen(question.options[int(typed[:9]) - 1].option_id, question.options)
         write_note(f"'{typed[:40]}' is none of the numbers.")
     return Reply(answer="deny")
+
+
+ANSWERS_FORM = "[y] answer  [n] decline (default): "
+
+
+async def _fill(question: Question, form: Sequence[ApprovalField], read_line: Callable[[], bytes]) -> Reply:
+    """A form of an MCP server, field by field, sent only when it was shown whole; Enter leaves a field as it is, or out."""
+    import asyncio
+
+    from tamis.server.runtime.execution.approvals.replies import chosen, question_text
+
+    async def typed(words: str) -> str:
+        write_question(words)
+        line = await asyncio.get_running_loop().run_in_executor(None, read_line)
+        if not line:
+            raise EOFError
+        return line.decode("utf-8", "replace").strip()
+
+    write_note()
+    write_note(question_text(question))
+    for field in form:
+        about = "" if field.description is UNSET else f": {field.description}"
+        write_note(f"  {field.title}{about}{'' if field.required else ' (may be left out)'}")
+        if field.error is not UNSET:
+            write_note(f"    the answer before does not fit: {field.error}")
+    content: dict[str, Any] = {}
+    try:
+        if (await typed(ANSWERS_FORM)).lower() not in ("y", "yes"):
+            return Reply(answer="deny")
+        for field in form:
+            value = await _field(field, typed)
+            if value is not None:
+                content[field.name] = value
+        write_note(f"Answer: {json.dumps(content, ensure_ascii=False)}")
+        if (await typed("Send this to the server? [y] yes  [n] no, decline (default): ")).lower() not in ("y", "yes"):
+            return Reply(answer="deny")
+    except EOFError:
+        return Reply(answer="deny")
+    return chosen("accept", question.options, content=content)
+
+
+async def _field(field: ApprovalField, typed: Callable[[str], Awaitable[str]]) -> Any:
+    """The value of one field; None where it is left out. Raises ``EOFError`` after nonsense without end."""
+    from tamis.server.runtime.handlers.mcp.elicitation import value_of
+
+    choices = [] if field.options is UNSET else field.options
+    for number, choice in enumerate(choices, 1):
+        write_note(f"  {number} = {choice.title}")
+    how = {"string": "a number" if choices else "", "array": "numbers with commas", "boolean": "y or n"}.get(
+        field.type, field.type
+    )
+    given = (
+        ""
+        if field.default is UNSET or field.error is not UNSET
+        else f", Enter takes {json.dumps(field.default, ensure_ascii=False)}"
+    )
+    for _ in range(MAX_ASKED):
+        text = await typed(f"{field.title}{f' ({how}{given})' if how else given}: ")
+        if not text and field.default is not UNSET and field.error is UNSET:
+            return field.default
+        if not text and not field.required:
+            return None
+        value, wrong = value_of(field, _read_value(field, text)) if text else (None, "an answer is needed")
+        if not wrong:
+            return value
+        write_note(f"    that does not fit: {wrong}")
+    raise EOFError
+
+
+def _read_value(field: ApprovalField, text: str) -> Any:
+    """What a person typed as a value of the field's type; the text itself where it is none."""
+    if field.options is not UNSET:
+        numbers = text.replace(",", " ").split() if field.type == "array" else [text]
+        known = {str(number): choice.value for number, choice in enumerate(field.options, 1)}
+        values = [known.get(number, number) for number in numbers]
+        return values if field.type == "array" else values[0]
+    if field.type == "boolean":
+        return {"y": True, "yes": True, "n": False, "no": False}.get(text.lower(), text)
+    if field.type in ("number", "integer"):
+        try:
+            return int(text) if text.lstrip("+-").isdigit() and len(text) < 20 else float(text)
+        except ValueError:
+            return text
+    return text
 
 
 def told_progress() -> OnProgress | None:

@@ -87,7 +87,7 @@ async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[s
             on_progress=told_progress(),
             cancelled=cancel_on_interrupt(),
             caller=Caller("cli"),
-        ).having(elicits=not arguments.yes),
+        ).having(elicits=not arguments.yes, forms=not arguments.yes, addresses=not arguments.yes),
     )
     if arguments.json:
         print_json(result)

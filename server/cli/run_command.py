@@ -120,7 +120,7 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
             on_progress=told_progress(),
             cancelled=cancel_on_interrupt(),
             caller=Caller("cli"),
-        ).having(elicits=not arguments.yes),
+        ).having(elicits=not arguments.yes, forms=not arguments.yes, addresses=not arguments.yes),
         TextOptions(
             mode=arguments.mode,
             on_error=arguments.on_error,

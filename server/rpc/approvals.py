@@ -50,8 +50,11 @@ def with_ladder(host: Host, context: CallContext) -> CallContext:
         ask = _by_request(host)
     elif host.shows_messages:
         ask = _by_message(host)
+    forms = host.approval == "request" and host.elicits and host.shows_forms
     return context.having(
         ask=ask,
+        forms=forms,
+        addresses=forms,
         elicits=ask is not None and (host.shows_messages or (host.elicits and host.approval == "request")),
         asks_together=host.approval == "request",
         polls=ask is None and host.approval == "poll",

@@ -34,6 +34,8 @@ class TamisCapabilities(Params):
     """``request``: it answers ``tool/requestApproval``."""
     elicitation: bool = False
     """Whether it also shows the questions of MCP servers that ``tool/requestApproval`` has with ``elicitation``."""
+    forms: bool = False
+    """Whether it shows those of them too that have a form or an address (``elicitation.form``, ``elicitation.url``)."""
     output: bool = False
     """Whether it takes ``tool/output`` unless a request says otherwise."""
     events: bool = False

@@ -71,6 +71,7 @@ class RpcServer:
         self.trusted = True
         self.approval = "none"
         self.elicits = False
+        self.shows_forms = False
         self.shows_messages = False
         self.client = ""
         self.streams = False
@@ -162,6 +163,7 @@ class RpcServer:
         client = _dict(_dict(_dict(members.get("capabilities")).get("experimental")).get("tamis"))
         self.approval = str(client.get("approval", "none"))
         self.elicits = client.get("elicitation") is True
+        self.shows_forms = client.get("forms") is True
         window = _dict(_dict(members.get("capabilities")).get("window"))
         self.shows_messages = window.get("showMessage") not in (None, False)
         self.client = str(_dict(members.get("clientInfo")).get("name") or "")[:200]

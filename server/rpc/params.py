@@ -94,6 +94,11 @@ class Host(Protocol):
         ...
 
     @property
+    def shows_forms(self) -> bool:
+        """Whether such a question may have a form, or an address to open."""
+        ...
+
+    @property
     def shows_messages(self) -> bool:
         """Whether the client answers ``window/showMessageRequest``."""
         ...

@@ -8,7 +8,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tamis.protocols.contract import ApprovalElicitation, ApprovalOption, Granted, Permissions
+from tamis.protocols.contract import (
+    ApprovalChoice,
+    ApprovalElicitation,
+    ApprovalField,
+    ApprovalOption,
+    Granted,
+    Permissions,
+)
 from tamis.server.cli.asking import MAX_ASKED, asker
 from tamis.server.runtime.calls.model import Ask, Question, Reply
 
@@ -58,8 +65,61 @@ def test_a_question_of_an_mcp_server_is_answered_by_number(
     assert "The MCP server 'files' asks" in capsys.readouterr().err
 
 
-async def answered(ask: Ask) -> object:
-    return await ask(ELICITED)
+async def answered(ask: Ask, question: Question = ELICITED) -> object:
+    return await ask(question)
+
+
+FORM = msgspec.structs.replace(
+    ASKED,
+    elicitation=ApprovalElicitation(
+        server="files",
+        message="Where to?",
+        form=[
+            ApprovalField(name="city", title="City", type="string", required=True, min_length=2),
+            ApprovalField(name="people", title="People", type="integer", required=True, minimum=1),
+            ApprovalField(name="window", title="Window", type="boolean", required=False, default=True),
+            ApprovalField(
+                name="meals",
+                title="Meals",
+                type="array",
+                required=False,
+                options=[ApprovalChoice(value=one, title=one.upper()) for one in "ab"],
+            ),
+            ApprovalField(name="note", title="Note", type="string", required=False),
+        ],
+    ),
+    options=(
+        ApprovalOption(option_id="accept", label="Answer with this form", kind="allow_once"),
+        ApprovalOption(option_id="decline", label="Decline to answer", kind="reject_once"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "content"),
+    [
+        (b"y Oslo 2  2,1  y", {"city": "Oslo", "people": 2, "window": True, "meals": ["b", "a"]}),
+        (b"y O Oslo x 0 3 n 9 1 hi yes", {"city": "Oslo", "people": 3, "window": False, "meals": ["a"], "note": "hi"}),
+        (b"y Oslo 2   x n", None),
+        (b"", None),
+        (b"y", None),
+        (b"y Oslo 2", None),
+        (b"y" + b" -" * 50, None),
+    ],
+)
+def test_a_form_of_an_mcp_server_is_answered_field_by_field(
+    typed: bytes, content: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """mcp 1: what was typed is shown whole before it is sent; a terminal's end declines."""
+    lines = iter(typed.split(b" ") if typed else [])
+
+    def read_line() -> bytes:
+        line = next(lines, None)
+        return b"" if line is None else line + b"\n"
+
+    reply = cast("Reply", asyncio.run(answered(asker(read_line), FORM)))
+    assert (reply.answer, reply.content) == (("deny", None) if content is None else ("allow", content))
+    assert "The MCP server 'files' asks" in capsys.readouterr().err
 
 
 def answers(typed: list[bytes], questions: int = 1) -> tuple[list[Reply], int]:

@@ -314,6 +314,32 @@ def test_an_approval_is_answered_with_what_the_callback_chose(chosen: Any, reply
         assert asked(client, ("tool/requestApproval", question()))[0]["result"] == reply
 
 
+@pytest.mark.parametrize(
+    ("answered", "reply"),
+    [
+        ({"city": "Köln"}, {"outcome": "selected", "optionId": "accept", "content": {"city": "Köln"}}),
+        ("decline", {"outcome": "selected", "optionId": "decline"}),
+        (None, {"outcome": "cancelled"}),
+    ],
+    ids=["a form", "an option", "nobody"],
+)
+def test_a_question_of_an_mcp_server_goes_to_on_question(answered: Any, reply: Any) -> None:
+    """mcp 1: it never goes to the function that allows calls."""
+    field = {"name": "city", "title": "City", "type": "string", "required": True}
+    params = question() | {"elicitation": {"server": "s", "message": "Where?", "form": [field]}}
+
+    def answer(one: Any) -> Any:
+        assert one.elicitation.form[0].name == "city"
+        return answered
+
+    with Client(command=fake(fakes.ASKS), on_question=answer) as client:
+        replies = asked(client, ("tool/requestApproval", params), ("tool/requestApproval", question()))
+        assert replies[0]["result"] == reply
+        assert replies[1]["error"]["code"] == -32601
+    with Client(command=fake(fakes.ASKS), on_approval=lambda _one: "accept") as client:
+        assert asked(client, ("tool/requestApproval", params))[0]["error"]["code"] == -32601
+
+
 def test_an_approval_lets_a_call_of_a_real_daemon_run(root: Path) -> None:
     seen: list[dict[str, Any]] = []
 

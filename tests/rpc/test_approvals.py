@@ -253,6 +253,35 @@ def test_a_question_of_an_mcp_server_goes_to_the_host_that_shows_them(tmp_path: 
         assert one.resolved() == ["allowed"]
 
 
+PLACE = {
+    "message": "Where to?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "people": {"type": "integer", "minimum": 1}},
+        "required": ["city", "people"],
+    },
+}
+
+
+def test_a_form_of_an_mcp_server_goes_to_the_host_that_shows_forms(tmp_path: Path) -> None:
+    """mcp 1: the answer is checked against the form, which is asked again with what is wrong."""
+    make(tmp_path)
+    forms = {"experimental": {"tamis": {"approval": "request", "elicitation": True, "forms": True}}}
+    with host(tmp_path, forms) as one:
+        number = one.send("tool/execute", {"toolId": "mcp:question", "args": {"questions": [PLACE]}})
+        asked = one.question()
+        assert [field["name"] for field in asked["params"]["elicitation"]["form"]] == ["city", "people"]
+        one.write(id=asked["id"], result=allow("accept") | {"content": {"city": "Köln", "people": 0}})
+        again = one.question()
+        assert again["params"]["elicitation"]["form"][1]["error"] == "it is at least 1"
+        one.write(id=again["id"], result=allow("accept") | {"content": {"city": "Köln", "people": 2}})
+        heard = json.loads(one.result(number)["output"])["heard"]
+        assert heard == [{"action": "accept", "content": {"city": "Köln", "people": 2}}]
+    with host(tmp_path, ELICITS) as one:
+        number = one.send("tool/execute", {"toolId": "mcp:question", "args": {"questions": [PLACE]}})
+        assert json.loads(one.result(number)["output"])["heard"] == [{"action": "decline"}]
+
+
 def test_a_host_that_knows_approvals_alone_is_asked_by_a_message_or_not_at_all(tmp_path: Path) -> None:
     """It may allow by the kind of an option, and would answer for its user."""
     make(tmp_path)

@@ -9,14 +9,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
-from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.contract import ApprovalField, ExecutionResult
 from tamis.server.runtime.calls.model import Answer, CallContext, Question, Reply
 from tamis.server.runtime.execution.approvals.replies import chosen, question_text
-from tamis.server.runtime.handlers.mcp.elicitation import choices_of
+from tamis.server.runtime.handlers.mcp.elicitation import Form, address_of, choices_of, fitting, form_of, question_of
 from tamis.server.runtime.handlers.mcp.session import McpSession, QuestionError
 from tests.runtime.mcp_calls import call, make, run
 
@@ -57,11 +60,20 @@ class Person:
 
 
 def asked(
-    tmp_path: Path, how: str, person: Chooser | None, questions: list[Any], *, settings: str = "", **args: Any
+    tmp_path: Path,
+    how: str,
+    person: Chooser | None,
+    questions: list[Any],
+    *,
+    settings: str = "",
+    shows: bool = False,
+    **args: Any,
 ) -> ExecutionResult:
     async def work(context: CallContext) -> ExecutionResult:
         async with asyncio.timeout(20):
-            return await call(context.having(elicits=True), "question", questions=questions, **args)
+            return await call(
+                context.having(elicits=True, forms=shows, addresses=shows), "question", questions=questions, **args
+            )
 
     return run(make(tmp_path, how, settings=settings), work, ask=person)
 
@@ -114,6 +126,141 @@ def test_a_form_that_is_no_choice_is_declined_and_the_log_says_why(
     assert heard(result) == [{"action": "decline"}]
     assert person.questions == []
     assert any("decline" in line and why in line for line in result.logs)
+
+
+FORM: dict[str, Any] = {
+    "message": "Where to?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "title": "City", "minLength": 2, "default": "Berlin"},
+            "people": {"type": "integer", "minimum": 1, "maximum": 9},
+            "mail": {"type": "string", "format": "email"},
+            "window": {"type": "boolean", "default": False},
+            "class": {"type": "string", "oneOf": [{"const": "1", "title": "First"}, {"const": "2", "title": "Second"}]},
+            "meals": {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "maxItems": 2},
+        },
+        "required": ["city", "people"],
+    },
+}
+
+
+def typed(**content: Any) -> Reply:
+    return Reply(answer="allow", option_id="accept", content=content)
+
+
+@ERAS
+def test_a_form_is_shown_typed_and_its_answer_reaches_the_server(tmp_path: Path, how: str) -> None:
+    """mcp 1: text, number, boolean, one choice and several, with formats and defaults."""
+    person = Person(typed(city="Köln", people=2.0, mail="a@b.example", meals=["a", "c"], window=True, other=1))
+    result = asked(tmp_path, how, person, [FORM], shows=True)
+    content = {"city": "Köln", "people": 2, "mail": "a@b.example", "window": True, "meals": ["a", "c"]}
+    assert heard(result) == [{"action": "accept", "content": content}]
+    assert json.loads(result.output)["able"]["elicitation"] == {"form": {}, "url": {}}
+    (question,) = person.questions
+    assert [option.option_id for option in question.options] == ["accept", "decline"]
+    asked_form = msgspec.to_builtins(question.elicitation)["form"]
+    assert asked_form[0] == {
+        "name": "city", "title": "City", "type": "string", "required": True, "minLength": 2, "default": "Berlin"
+    }  # fmt: skip
+    assert asked_form[4]["options"] == [{"value": "1", "title": "First"}, {"value": "2", "title": "Second"}]
+    assert "Köln" not in str(result.logs)
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_again_with_what_is_wrong(tmp_path: Path) -> None:
+    person = Person(typed(city="K", people=0, window=True), typed(city="Köln", people=1))
+    result = asked(tmp_path, "", person, [FORM], shows=True)
+    assert heard(result) == [{"action": "accept", "content": {"city": "Köln", "people": 1}}]
+    again = person.questions[1].elicitation
+    assert again is not None
+    assert [field.error for field in again.form][:3] == ["it has at least 2 characters", "it is at least 1", UNSET]
+    assert again.form[0].default == "K" and again.form[3].default is True
+
+
+def test_an_answer_that_never_fits_is_no_answer(tmp_path: Path) -> None:
+    person = Person(*[typed(city="Köln")] * 9)
+    result = asked(tmp_path, "", person, [FORM], shows=True)
+    assert heard(result) == [{"action": "cancel"}]
+    assert len(person.questions) == 3
+    assert any("people: an answer is needed" in line for line in result.logs)
+
+
+@pytest.mark.parametrize("answer", ["accept", "decline", Reply(answer="allow", content={"city": "x", "people": 1})])
+def test_a_form_is_never_accepted_without_its_answers(tmp_path: Path, answer: str | Reply) -> None:
+    """A host that takes every question for an approval allows nothing by it."""
+    (action,) = heard(asked(tmp_path, "", Person(answer), [FORM], shows=True))
+    assert action == {"action": "decline" if answer == "decline" else "cancel"}
+
+
+SECRETS = (
+    {"password": {"type": "string"}},
+    {"userPassword1": {"type": "string"}},
+    {"newpassword": {"type": "string"}},
+    {"x": {"type": "string", "title": "API key of the service"}},
+    {"x": {"type": "string", "description": "your one-time code"}},
+    {"github_token": {"type": "string"}},
+    {"pin": {"type": "string"}},
+    {"x": {"type": "integer", "title": "CVV"}},
+    {"x": {"type": "string", "format": "password"}},
+    {"x": {"type": "string", "title": "密码"}},
+    {"a": {"type": "boolean"}, "passphrase": {"type": "string"}},
+)
+
+
+@pytest.mark.parametrize("fields", SECRETS, ids=lambda fields: next(reversed(fields)))
+def test_no_form_asks_for_a_secret(fields: dict[str, Any]) -> None:
+    """mcp, elicitation: sensitive things are not asked for by a form."""
+    told = form_of({"message": "m", "requestedSchema": {"properties": fields}})
+    assert isinstance(told, str) and "looks like a secret" in told
+
+
+@pytest.mark.parametrize("field", [{"maxTokens": {"type": "integer"}}, {"key": {"type": "string"}}, {"pinned": {"type": "string"}}, {"password_policy": {"type": "string", "enum": ["a", "b"]}}])  # fmt: skip
+def test_what_only_sounds_like_a_secret_is_asked(field: dict[str, Any]) -> None:
+    assert isinstance(form_of({"message": "How?", "requestedSchema": {"properties": field}}), Form)
+
+
+def test_a_secret_of_the_message_counts_too() -> None:
+    question = {"message": "Enter your password:", "requestedSchema": {"properties": {"x": {"type": "string"}}}}
+    assert "looks like a secret" in str(form_of(question))
+
+
+@ERAS
+def test_an_address_is_shown_with_its_host_and_opened_by_nobody_else(tmp_path: Path, how: str) -> None:
+    """mcp 1, mode url: the answer is a person's consent, without content."""
+    person = Person("accept", "decline")
+    result = asked(tmp_path, how, person, [URL, URL], shows=True)
+    assert heard(result) == [{"action": "accept"}, {"action": "decline"}]
+    question = person.questions[0]
+    assert msgspec.to_builtins(question.elicitation)["url"] == {"url": "https://example.com", "host": "example.com"}
+    assert question_text(question).endswith("open an address of the host example.com: https://example.com")
+
+
+@pytest.mark.parametrize("url", ["", 7, "ftp://a/", "file:///etc/passwd", "javascript:alert(1)", "https://", "https://a@b.example/", "https://gооgle.example/", "https://a.example/\n", "https://a.example\\@b/", "https://a/" + "x" * 2_000, "https://[x/", "https://a:b/"])  # fmt: skip
+def test_an_address_that_is_not_plain_is_declined(url: object) -> None:
+    assert isinstance(address_of({"url": url}), str)
+
+
+def test_the_host_of_an_address_is_told_with_its_port() -> None:
+    told = address_of({"url": "HTTP://Example.com:8080/a?b=https://good.example"})
+    assert not isinstance(told, str) and told.host == "example.com:8080"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a\u202eb": {"type": "string"}, "c": {"type": "string"}},
+        {"a": {"type": "string", "enum": ["x\x1b[2J", "y"]}, "c": {"type": "string"}},
+        {"a": {"type": "object"}, "c": {"type": "string"}},
+        {"a": {"type": "array", "items": {"type": "string"}}, "c": {"type": "string"}},
+        {f"f{number}": {"type": "string"} for number in range(21)},
+    ],
+    ids=["name", "value", "nested", "free list", "many"],
+)
+def test_a_hostile_form_is_declined(tmp_path: Path, properties: dict[str, Any]) -> None:
+    person = Person()
+    question = {"message": "m", "requestedSchema": {"type": "object", "properties": properties}}
+    assert heard(asked(tmp_path, "", person, [question], shows=True)) == [{"action": "decline"}]
+    assert person.questions == []
 
 
 def test_where_nobody_can_be_asked_the_server_is_told_so(tmp_path: Path) -> None:
@@ -254,16 +401,19 @@ def test_a_question_is_for_one_call_alone() -> None:
     async def work() -> None:
         ends = Queue()
         session = McpSession(ends, lambda _text: None)
-        starting = asyncio.ensure_future(session.start(elicits=True))
+        starting = asyncio.ensure_future(session.start(elicits=("form",)))
         ends.say(id=1, error={"code": -32601, "message": "?"})
         await asyncio.sleep(0.05)
         ends.say(id=2, result={"protocolVersion": "2025-06-18"})
         await starting
 
-        async def accept(_params: dict[str, Any]) -> dict[str, Any]:
-            return {"action": "accept", "content": {}}
+        class Accepts:
+            modes = ("form",)
 
-        calls = [asyncio.ensure_future(session.call("a", {}, {}, None, accept)) for _ in range(2)]
+            async def __call__(self, params: dict[str, Any]) -> dict[str, Any]:
+                return {"action": "accept", "content": {}}
+
+        calls = [asyncio.ensure_future(session.call("a", {}, {}, None, Accepts())) for _ in range(2)]
         await asyncio.sleep(0)
         ends.say(id="q-1", method="elicitation/create", params=YES)
         await asyncio.sleep(0.05)
@@ -294,10 +444,34 @@ def test_any_schema_is_a_choice_of_its_own_values_or_declined(params: dict[str, 
     for one in (params, {"message": "m", "requestedSchema": {"properties": {"a": field}}}):
         try:
             found = choices_of(one)
+            shown = question_of(one, forms=True, addresses=True)
         except QuestionError:
             continue
+        if isinstance(shown, Form):
+            msgspec.json.decode(msgspec.json.encode(shown.fields), type=list[ApprovalField])
         if isinstance(found, str):
             continue
         assert found.options[-1].option_id == "decline"
         assert set(found.contents) == {option.option_id for option in found.options[:-1]}
         assert all(isinstance(value, str | bool) for content in found.contents.values() for value in content.values())
+
+
+ANSWERS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.lists(st.text(max_size=2), max_size=4)
+)
+
+
+@given(st.dictionaries(st.sampled_from([*FORM["requestedSchema"]["properties"], "other"]), ANSWERS))
+def test_whatever_is_answered_fits_the_form_or_is_told(content: dict[str, Any]) -> None:
+    """What a server is sent is valid under the schema that it asked with."""
+    form = form_of(FORM)
+    assert isinstance(form, Form)
+    values, errors = fitting(form.fields, content)
+    if not errors:
+        jsonschema.validate(values, FORM["requestedSchema"])
+        msgspec.json.encode(values)

@@ -65,6 +65,16 @@ class Approvals:
         )
 
     @property
+    def shows_forms(self) -> bool:
+        """Whether the client shows those of them that have a form or an address."""
+        session = self._client.session
+        return (
+            session.capability("experimental.tamis.approval") == "request"
+            and session.capability("experimental.tamis.elicitation") is True
+            and session.capability("experimental.tamis.forms") is True
+        )
+
+    @property
     def together(self) -> bool:
         """Whether the client shows the questions of one text at once."""
         session = self._client.session

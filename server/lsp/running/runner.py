@@ -450,6 +450,8 @@ class Runner:
             idempotency=IdempotencyKeys(),
             on_resolved=resolved,
             elicits=self.approvals.elicits,
+            forms=self.approvals.shows_forms,
+            addresses=self.approvals.shows_forms,
             asks_together=self.approvals.together,
         )
         return context.having(on_cut=shown.cut) if shows else context

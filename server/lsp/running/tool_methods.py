@@ -136,6 +136,11 @@ class ToolMethods:
         return self._lsp.capability("experimental.tamis.elicitation") is True
 
     @property
+    def shows_forms(self) -> bool:
+        """Whether such a question may have a form, or an address to open."""
+        return self._lsp.capability("experimental.tamis.forms") is True
+
+    @property
     def shows_messages(self) -> bool:
         """Whether the client answers ``window/showMessageRequest``."""
         return self._lsp.can("window.showMessage")

@@ -174,6 +174,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     edited_args: Any = None
     """Arguments to run with instead, as they came; None: those that were shown."""
     comment: str = ""
+    content: Any = None
+    """What was typed into a form of an MCP server, as it came: by the names of its fields."""
     whole_batch: bool = False
     """It answers every question of the batch that is still open."""
 
@@ -238,7 +240,11 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
 
     ask: Ask | None = None
     elicits: bool = False
-    """Whether ``ask`` takes questions of MCP servers too (``Question.elicitation``)."""
+    """Whether ``ask`` takes questions of MCP servers too (``Question.elicitation``): one choice."""
+    forms: bool = False
+    """Whether it takes those too that have a form to type into."""
+    addresses: bool = False
+    """Whether it takes those too that have an address to open."""
     asks_together: bool = False
     """Whether the questions of a text are asked at once."""
     polls: bool = False

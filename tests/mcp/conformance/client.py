@@ -16,8 +16,10 @@ import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import UNSET
+
 from tamis.server.cli.mcp_login import log_in
-from tamis.server.runtime.handlers.mcp.elicitation import choices_of
+from tamis.server.runtime.handlers.mcp.elicitation import Choices, Form, question_of
 from tamis.server.runtime.handlers.mcp.logins import Login, challenge_of
 from tamis.server.runtime.handlers.mcp.oauth import (
     Challenge,
@@ -94,12 +96,20 @@ async def token_for(
     return made.tokens.access, made
 
 
-async def answered(params: dict[str, Any]) -> dict[str, Any]:
-    """A person who takes the first of what there is to choose."""
-    choices = choices_of(params)
-    if isinstance(choices, str):
-        return {"action": "decline"}
-    return {"action": "accept", "content": next(iter(choices.contents.values()))}
+class Person:
+    """Takes the first of what there is to choose, and leaves a form as it is filled in."""
+
+    modes = ("form",)
+
+    async def __call__(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question."""
+        wanted = question_of(params, forms=True, addresses=False)
+        if isinstance(wanted, Choices):
+            return {"action": "accept", "content": next(iter(wanted.contents.values()))}
+        if not isinstance(wanted, Form):
+            return {"action": "decline"}
+        content = {field.name: field.default for field in wanted.fields if field.default is not UNSET}
+        return {"action": "accept", "content": content}
 
 
 async def talk(url: str, token: str, context: dict[str, Any]) -> None:
@@ -117,7 +127,7 @@ async def talk(url: str, token: str, context: dict[str, Any]) -> None:
     )
     session = McpSession(Lines(process), lambda text: print(text, file=sys.stderr))
     try:
-        await session.start(elicits=True, discover_s=20)
+        await session.start(elicits=Person.modes, discover_s=20)
         tools = await session.tools()
         calls = context.get("toolCalls") or [
             {"name": name, "arguments": arguments_of(tool.get("inputSchema", {}))} for name, tool in tools.items()
@@ -126,7 +136,7 @@ async def talk(url: str, token: str, context: dict[str, Any]) -> None:
             calls = [{"name": ECHO, "arguments": {"schema": tools[FOCAL]["inputSchema"]}}]
         for call in calls:
             if call["name"] in tools:
-                await session.call(call["name"], call["arguments"], {}, None, answered)
+                await session.call(call["name"], call["arguments"], {}, None, Person())
     finally:
         await session.close()
         assert process.stdin is not None

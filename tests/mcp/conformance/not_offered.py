@@ -44,11 +44,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "tasks-required-task-error": {"sep-2663-server-returns-missing-capability-when-required": TASK_ONLY},
 }
 
-TYPED = "a person chooses, and types nothing: forms of several fields are declined"
 ASSERTIONS = "a client is known by a secret; signed assertions are not made"
 
 NOT_OFFERED_TO_SERVERS: dict[str, dict[str, str]] = {
-    "elicitation-sep1034-client-defaults": {"*": TYPED},
     "auth/client-credentials-jwt": {"*": ASSERTIONS},
     "auth/wif-jwt-bearer": {"*": ASSERTIONS},
     "auth/enterprise-managed-authorization": {"*": "only a person, or the client's secret, gets a token"},

@@ -30,8 +30,14 @@ BATCH_OPTIONS = (*OPTIONS, ALLOW_ALL, REJECT_ALL)
 CANCELLED = Reply(answer="cancelled")
 
 
-def chosen(option_id: object, options: tuple[ApprovalOption, ...], edited_args: Any = None, comment: Any = "") -> Reply:
-    """The answer that an option stands for; an option that was not offered is no answer."""
+def chosen(
+    option_id: object,
+    options: tuple[ApprovalOption, ...],
+    edited_args: Any = None,
+    comment: Any = "",
+    content: Any = None,
+) -> Reply:
+    """The answer that an option stands for; an option that was not offered is no answer. ``content``: what was typed into a form."""
     option = next((option for option in options if option.option_id == option_id), None)
     if option is None:
         return CANCELLED
@@ -43,6 +49,7 @@ def chosen(option_id: object, options: tuple[ApprovalOption, ...], edited_args: 
         scope=cast("Any", scope),
         edited_args=edited_args if allows else None,
         comment=comment[:MAX_COMMENT_CHARS].strip() if isinstance(comment, str) else "",
+        content=content if allows else None,
         whole_batch=option in (ALLOW_ALL, REJECT_ALL),
     )
 
@@ -52,7 +59,8 @@ def read_reply(raw: object, options: tuple[ApprovalOption, ...]) -> Reply:
     content = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
     if content.get("outcome") != "selected":
         return CANCELLED
-    return chosen(content.get("optionId"), options, content.get("editedArgs"), content.get("comment"))
+    edited, comment = content.get("editedArgs"), content.get("comment")
+    return chosen(content.get("optionId"), options, edited, comment, content.get("content"))
 
 
 def with_secrets(edited: Any, shown: Any, real: Any) -> Any:
@@ -178,6 +186,8 @@ def question_text(question: Question, limit: int = MAX_SENTENCE_CHARS) -> str:
 def elicitation_text(tool_id: str, asked: ApprovalElicitation) -> str:
     """The question of an MCP server on one line, which says first whose it is."""
     field = "" if asked.field is UNSET else f" It asks for: {asked.field}."
+    if asked.url is not UNSET:
+        field = f" It wants you to open an address of the host {asked.url.host}: {asked.url.url}"
     text = f"The MCP server '{asked.server}' asks (its words, not those of Tamis) while its tool {tool_id} runs: “{asked.message}”{field}"
     return visible(plain(text))
 

@@ -145,7 +145,7 @@ async def _answer(call: Invocation, handler: McpTool) -> dict[str, Any]:
 async def _called(
     call: Invocation, handler: McpTool, session: McpSession, lines: list[str], time_held: TimeHeld
 ) -> dict[str, Any]:
-    from tamis.server.runtime.handlers.mcp.elicitation import Questions, can_ask
+    from tamis.server.runtime.handlers.mcp.elicitation import Questions, modes_of
     from tamis.server.runtime.handlers.mcp.session import McpError
 
     known = await session.tools()
@@ -163,7 +163,7 @@ async def _called(
         call.args,
         {} if trace is None else trace.headers(),
         None if on_progress is None else show,
-        Questions(call, handler.server, lines, time_held) if can_ask(call) else None,
+        Questions(call, handler.server, lines, time_held) if modes_of(call) else None,
     )
 
 

@@ -344,7 +344,7 @@ class McpServers:
 
     async def _start(self, running: Running, call: Invocation) -> None:
         from tamis.sandbox.talk import Talk
-        from tamis.server.runtime.handlers.mcp.elicitation import can_ask
+        from tamis.server.runtime.handlers.mcp.elicitation import modes_of
         from tamis.server.runtime.handlers.mcp.session import McpSession
 
         declared = self._as_run(self._settings.mcp_servers[running.name])
@@ -353,7 +353,7 @@ class McpServers:
         running.session = McpSession(talk, running.note)
         # over HTTP each request is answered, if slowly
         discover_s = declared.start_ms / 2_000 if declared.url else DISCOVER_S
-        shaking = asyncio.ensure_future(running.session.start(elicits=can_ask(call), discover_s=discover_s))
+        shaking = asyncio.ensure_future(running.session.start(elicits=modes_of(call), discover_s=discover_s))
         try:
             async with asyncio.timeout(declared.start_ms / 1000):
                 await asyncio.wait({shaking, running.task}, return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -47,10 +47,20 @@ _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,15})\b')
 _HEAD, _TAIL = 4_096, 256
 _CLIENT = {"name": "tamis", "version": __version__}
 OnProgress = Callable[[str], None]
-OnQuestion = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Gives the result of ``elicitation/create`` for its params; raises ``QuestionError``."""
-_ELICITS: dict[str, Any] = {"elicitation": {"form": {}}}
 _TASKS: dict[str, Any] = {"extensions": {f"{META}/tasks": {}}}
+
+
+class OnQuestion(Protocol):
+    """Whom a server's questions go to."""
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What can be shown: ``form``, ``url``."""
+        ...
+
+    async def __call__(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The result of ``elicitation/create`` for its params. Raises ``QuestionError``."""
+        ...
 
 
 class McpError(Exception):
@@ -114,10 +124,10 @@ class McpSession:
         self.server: dict[str, Any] = {}
         """What the server says of itself: `name`, `version`."""
 
-    async def start(self, *, elicits: bool = False, discover_s: float = DISCOVER_S) -> None:
+    async def start(self, *, elicits: tuple[str, ...] = (), discover_s: float = DISCOVER_S) -> None:
         """The handshake: the stateless revision first, then ``initialize``, which every older server knows. Raises `McpError`.
 
-        ``elicits``: the server is told that somebody is there for its questions; in the stateless revision each call says so.
+        ``elicits``: the server is told that somebody is there for its questions of these modes; in the stateless revision each call says so.
         A server that says nothing to ``server/discover`` for ``discover_s`` is taken for an older one.
         """
         self._reader = asyncio.get_running_loop().create_task(self._read())
@@ -128,8 +138,8 @@ class McpSession:
         except TimeoutError:
             pass
         self._modern = ""
-        self._elicits = elicits
-        able = _ELICITS if elicits else {}
+        self._elicits = bool(elicits)
+        able = _able(elicits)
         asked: dict[str, Any] = {
             "protocolVersion": HANDSHAKE_VERSIONS[0],
             "capabilities": able,
@@ -211,7 +221,7 @@ class McpSession:
             told |= {
                 f"{META}/protocolVersion": self._modern,
                 f"{META}/clientInfo": _CLIENT,
-                f"{META}/clientCapabilities": _TASKS | ({} if on_question is None else _ELICITS),
+                f"{META}/clientCapabilities": _TASKS | _able(() if on_question is None else on_question.modes),
             }
         content = {**params, **({"_meta": told} if told else {})}
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -576,6 +586,11 @@ class McpSession:
                 show(progress_words(params))
         elif method == "notifications/message":
             self._note(f"{params.get('level', 'info')}: {_words(params.get('data'))}")
+
+
+def _able(modes: tuple[str, ...]) -> dict[str, Any]:
+    """What a server is told that it may ask, as capabilities."""
+    return {"elicitation": {mode: {} for mode in modes}} if modes else {}
 
 
 def _pause(task: Mapping[str, Any]) -> float:
