@@ -7,10 +7,18 @@ is over. Must not decide whether a person has to be asked.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from tamis.protocols.contract import ApprovalOption, ApprovalRequest, Permissions
+from msgspec import UNSET
+
+from tamis.protocols.contract import (
+    ApprovalElicitation,
+    ApprovalField,
+    ApprovalOption,
+    ApprovalRequest,
+    Permissions,
+)
 from tamis.server.mcp.revisions import NAMESPACE, SERVER, Peer, as_object
 from tamis.server.runtime.calls.model import Ask, Question, Reply, TokenAnswer
 from tamis.server.runtime.execution.approvals.replies import (
@@ -40,8 +48,10 @@ def by_request(send: Send, version: str) -> Ask:
     """Asks by a request of ours; the client's error means that nobody can be asked."""
 
     async def ask(question: Question) -> Reply:
-        choices = CHOICES
-        if question.elicitation is None:
+        choices, asked = CHOICES, question.elicitation
+        if asked is not None and (asked.form is not UNSET or asked.url is not UNSET):
+            return await _passed_on(send, question, asked, version)
+        if asked is None:
             params = form(question.tool_id, question.display_name, question.preview, question.permissions, version)
         else:
             choices = {option.option_id: option for option in question.options if option.kind == "allow_once"}
@@ -51,12 +61,67 @@ def by_request(send: Send, version: str) -> Ask:
             answer = as_object(await send("elicitation/create", params))
         except RpcError:
             return Reply(answer="unavailable")
-        if question.elicitation is not None and answer.get("action") == "decline":
+        if asked is not None and answer.get("action") == "decline":
             return Reply(answer="deny")
         option = option_of(answer, choices)
         return CANCELLED if option is None else chosen(option, question.options)
 
     return ask
+
+
+async def _passed_on(send: Send, question: Question, asked: ApprovalElicitation, version: str) -> Reply:
+    """A server's form or address, put as ours: the client's own user answers, and what is typed is checked as everywhere."""
+    params: dict[str, Any] = {"message": question_text(question)}
+    if asked.url is not UNSET:
+        params |= {"mode": "url", "url": asked.url.url, "elicitationId": question.approval_id}
+    elif asked.form is not UNSET:
+        if version < TITLED_SINCE and any(field.type == "array" for field in asked.form):
+            return Reply(answer="unavailable")  # a list of values is no field of those revisions
+        params |= {"mode": "form"} if version >= TITLED_SINCE else {}
+        params["requestedSchema"] = schema_of(asked.form, version)
+    try:
+        answer = as_object(await send("elicitation/create", params))
+    except RpcError:
+        return Reply(answer="unavailable")
+    if answer.get("action") == "decline":
+        return Reply(answer="deny")
+    accepts = answer.get("action") == "accept"
+    return chosen("accept", question.options, content=answer.get("content")) if accepts else CANCELLED
+
+
+_WORDS = {
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "format": "format",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "default": "default",
+}
+
+
+def schema_of(fields: Sequence[ApprovalField], version: str) -> dict[str, Any]:
+    """A form as the ``requestedSchema`` of a revision."""
+    properties: dict[str, dict[str, Any]] = {}
+    for field in fields:
+        schema: dict[str, Any] = {"type": field.type, "title": field.title}
+        words = [text for text in (field.error, field.description) if text is not UNSET]
+        if words:
+            schema["description"] = ". ".join(words)
+        schema |= {word: value for name, word in _WORDS.items() if (value := getattr(field, name)) is not UNSET}
+        if field.options is not UNSET:
+            titled = [{"const": choice.value, "title": choice.title} for choice in field.options]
+            if field.type == "array":
+                schema["items"] = {"anyOf": titled}
+            elif version >= TITLED_SINCE:
+                schema["oneOf"] = titled
+            else:
+                schema["enum"] = [choice.value for choice in field.options]
+                schema["enumNames"] = [choice.title for choice in field.options]
+        properties[field.name] = schema
+    required = [field.name for field in fields if field.required]
+    return {"type": "object", "properties": properties} | ({"required": required} if required else {})
 
 
 def form(

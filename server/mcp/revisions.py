@@ -38,6 +38,8 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     elicits: bool = False
     """It shows a person a form."""
+    opens: bool = False
+    """It shows a person an address to open."""
     takes_tasks: bool = False
     has_roots: bool = False
     """It names folders when it is asked."""
@@ -90,6 +92,7 @@ def _peer(version: str, modern: bool, able: Mapping[str, Any], info: object, lev
         name=str(as_object(info).get("name") or "")[:MAX_NAME_CHARS],
         # said without a mode, a form is meant
         elicits=isinstance(form, dict) and (not form or "form" in form),
+        opens=isinstance(form, dict) and "url" in form,
         takes_tasks=modern and isinstance(as_object(able.get("extensions")).get(TASKS), dict),
         has_roots=isinstance(able.get("roots"), dict),
         log_level=level,

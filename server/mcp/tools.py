@@ -262,7 +262,10 @@ class Tools:
             caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
             trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
         )
-        return context.having(polls=peer.modern and peer.elicits, elicits=peer.elicits and not peer.modern)
+        asks = peer.elicits and not peer.modern
+        return context.having(
+            polls=peer.modern and peer.elicits, elicits=asks, forms=asks, addresses=asks and peer.opens
+        )
 
 
 class _Told:

@@ -163,6 +163,64 @@ def test_a_question_of_an_mcp_server_is_passed_on_as_the_server_s(tmp_path: Path
     assert heard == [{"action": "accept", "content": {"colour": "blue"}}, {"action": "decline"}]
 
 
+FIELDS: dict[str, Any] = {
+    "city": {"type": "string", "title": "City", "minLength": 2, "default": "Bern"},
+    "people": {"type": "integer", "title": "People", "minimum": 1, "maximum": 9},
+    "mail": {"type": "string", "title": "Mail", "description": "Where to", "format": "email"},
+    "window": {"type": "boolean", "title": "Window", "default": True},
+    "class": {"type": "string", "title": "Class", "oneOf": [{"const": "1", "title": "First"}]},
+    "meals": {"type": "array", "title": "Meals", "items": {"anyOf": [{"const": "a", "title": "A"}]}, "maxItems": 1},
+}
+"""In the form of 2025-11-25, which says all of it."""
+
+
+def test_a_form_and_an_address_of_an_mcp_server_are_passed_on(tmp_path: Path) -> None:
+    """mcp 1: the client is shown the same form, and its answer is checked before the server gets it."""
+    make(tmp_path)
+    schema = {"type": "object", "properties": FIELDS, "required": ["city"]}
+    address = {"mode": "url", "message": "Log in", "url": "https://a.example/x", "elicitationId": "1"}
+    with RawClient(tmp_path) as server:
+        server.shake("2025-11-25", {"elicitation": {"form": {}, "url": {}}})
+        questions = [{"message": "Where to?", "requestedSchema": schema}, address]
+        params = {"name": "mcp_question", "arguments": {"questions": questions}}
+        server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        asked = server.next()
+        assert asked["params"]["message"].startswith("The MCP server 'test' asks")
+        assert asked["params"]["requestedSchema"] == schema
+        wrong = {"action": "accept", "content": {"city": "B"}}
+        server.send({"jsonrpc": "2.0", "id": asked["id"], "result": wrong})
+        again = server.next()
+        told = again["params"]["requestedSchema"]["properties"]["city"]
+        assert (told["description"], told["default"]) == ("it has at least 2 characters", "B")
+        right = {"action": "accept", "content": {"city": "Bern", "meals": ["a"]}}
+        server.send({"jsonrpc": "2.0", "id": again["id"], "result": right})
+        opened = server.next()
+        assert (opened["params"]["mode"], opened["params"]["url"]) == ("url", "https://a.example/x")
+        server.send({"jsonrpc": "2.0", "id": opened["id"], "result": {"action": "accept"}})
+        heard = json.loads(server.until(1)["result"]["content"][0]["text"])["heard"]
+    assert heard == [{"action": "accept", "content": right["content"]}, {"action": "accept"}]
+
+
+def test_a_list_of_values_is_no_field_of_an_earlier_revision(tmp_path: Path) -> None:
+    make(tmp_path)
+    with RawClient(tmp_path) as server:
+        server.shake("2025-06-18", FORMS)
+        questions = [
+            {"message": "m", "requestedSchema": {"type": "object", "properties": FIELDS}},
+            {
+                "message": "m",
+                "requestedSchema": {"type": "object", "properties": {"city": FIELDS["city"], "class": FIELDS["class"]}},
+            },
+        ]
+        params = {"name": "mcp_question", "arguments": {"questions": questions}}
+        server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        asked = server.next()
+        assert asked["params"]["requestedSchema"]["properties"]["class"]["enumNames"] == ["First"]
+        server.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "cancel"}})
+        heard = json.loads(server.until(1)["result"]["content"][0]["text"])["heard"]
+    assert heard == [{"action": "decline"}, {"action": "cancel"}]
+
+
 def test_a_cancelled_call_takes_its_question_back(server: RawClient) -> None:
     server.shake(able=FORMS)
     server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ASKED})
