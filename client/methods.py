@@ -630,7 +630,7 @@ class Methods:
         *,
         tool_id: str,
         version: str | None = None,
-        as_: Literal["anthropic", "gemini", "mcp", "native", "openai", "openaiStrict", "vcp"] | None = None,
+        as_: Literal["anthropic", "cursor", "gemini", "mcp", "native", "openai", "openaiStrict", "smolagents", "vcp"] | None = None,
         timeout: float | None = None,
     ) -> _results.Description:
         """Gives the definition of one tool, as it is or in the form of another project.
@@ -1526,7 +1526,7 @@ class AsyncMethods:
         *,
         tool_id: str,
         version: str | None = None,
-        as_: Literal["anthropic", "gemini", "mcp", "native", "openai", "openaiStrict", "vcp"] | None = None,
+        as_: Literal["anthropic", "cursor", "gemini", "mcp", "native", "openai", "openaiStrict", "smolagents", "vcp"] | None = None,
         timeout: float | None = None,
     ) -> _results.Description:
         """Gives the definition of one tool, as it is or in the form of another project.

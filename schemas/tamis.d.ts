@@ -1383,7 +1383,7 @@ export interface ToolDescribeParams {
   /** The version, or a SemVer range where one is chosen. */
   version?: string | null;
   /** The form that is wanted. Default: `"native"`. */
-  as?: "anthropic" | "gemini" | "mcp" | "native" | "openai" | "openaiStrict" | "vcp";
+  as?: "anthropic" | "cursor" | "gemini" | "mcp" | "native" | "openai" | "openaiStrict" | "smolagents" | "vcp";
 }
 
 /** Params of `tool/execute`. */

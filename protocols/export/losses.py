@@ -18,7 +18,7 @@ SAID_OTHERWISE = frozenset(
             "one-of-as-any-of",
             "all-of-merged",
         ),
-        *("name-changed", "secret-values", "use-json-schema", "examples-dropped"),
+        *("name-changed", "secret-values", "use-json-schema", "examples-dropped", "description-added"),
     )
 )
 """Codes of what the export says in another way, or what a model does not need to call the tool; all others are lost."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-Target = Literal["mcp", "openai", "openaiStrict", "anthropic", "gemini"]
+Target = Literal["mcp", "openai", "openaiStrict", "anthropic", "gemini", "cursor", "smolagents"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 TARGET_WORDS: dict[str, Target] = {
     "mcp": "mcp",
@@ -15,19 +16,31 @@ TARGET_WORDS: dict[str, Target] = {
     "openai-strict": "openaiStrict",
     "anthropic": "anthropic",
     "gemini": "gemini",
+    "cursor": "cursor",
+    "smolagents": "smolagents",
 }
 """What commands and settings call the targets; the name on the wire is taken too."""
 MAX_CHARS = 64
 """What every target takes; Anthropic's interface allows 128, its desktop program 64."""
+CURSOR_CHARS = 59 - len("tamis")
+"""Cursor leaves out a tool whose name and its server's have more than 59 characters together; ours is `tamis` where nobody gave it another name."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_OF_WORDS = re.compile(r"[^A-Za-z0-9_]")
 
 
 def portable_name(tool_id: str, target: Target) -> str:
     """The name of one tool. Dots are replaced also where a target allows them: many of its clients do not."""
-    name = _OTHER.sub("_", tool_id)
-    if target == "gemini" and not re.match(r"[A-Za-z_]", name):
+    name = (_OF_WORDS if target in ("cursor", "smolagents") else _OTHER).sub("_", tool_id)
+    if target in ("gemini", "smolagents") and not re.match(r"[A-Za-z_]", name):
         name = f"_{name}"
-    return name[:MAX_CHARS]
+    if target == "smolagents" and keyword.iskeyword(name):
+        name = f"{name}_"
+    return name[: most_chars(target)]
+
+
+def most_chars(target: Target) -> int:
+    """How long a name may be."""
+    return CURSOR_CHARS if target == "cursor" else MAX_CHARS
 
 
 def short_name(tool_id: str, names: Iterable[str]) -> str | None:
@@ -55,10 +68,13 @@ def portable_names(
         for tool_id, name in (short or {}).items()
         if reach.get(name) == tool_id and name not in ids and portable_name(name, target) == name
     }
-    return numbered({tool_id: portable_name(tool_id, target) for tool_id in ids if tool_id not in kept}, kept, reach)
+    bases = {tool_id: portable_name(tool_id, target) for tool_id in ids if tool_id not in kept}
+    return numbered(bases, kept, reach, most_chars(target))
 
 
-def numbered(bases: Mapping[str, str], kept: Mapping[str, str], owned: Mapping[str, str]) -> dict[str, str]:
+def numbered(
+    bases: Mapping[str, str], kept: Mapping[str, str], owned: Mapping[str, str], most: int = MAX_CHARS
+) -> dict[str, str]:
     """``kept`` (names by id) and a distinct name near its base for every other id; see ``portable_names``."""
     names = dict(kept)
     taken = set(names.values())
@@ -68,7 +84,7 @@ def numbered(bases: Mapping[str, str], kept: Mapping[str, str], owned: Mapping[s
         name, number = base, 2 if base in taken or alone[base] == 1 else 1
         while not free:
             tail = f"_{number}"
-            name, number = base[: MAX_CHARS - len(tail)] + tail, number + 1
+            name, number = base[: most - len(tail)] + tail, number + 1
             free = name not in taken and name not in alone and owned.get(name, tool_id) == tool_id
         taken.add(name)
         names[tool_id] = name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tamis.protocols.model import Json
 from tamis.protocols.schema.words import (
@@ -70,6 +70,15 @@ def type_name(value: Json) -> str:
     if isinstance(value, str):
         return "string"
     return "array" if is_list(value) else "object"
+
+
+def implied_type(keys: Collection[str]) -> TypeName | None:
+    """The type that the keywords of a schema speak of which names none."""
+    kinds: tuple[TypeName, ...] = ("object", "array", "string", "number")
+    for kind in kinds:
+        if any(key in ABOUT[kind] and key != "format" for key in keys):
+            return kind
+    return "string" if "format" in keys else None
 
 
 def conjunction(parts: Sequence[Json]) -> tuple[dict[str, Json] | bool, bool]:

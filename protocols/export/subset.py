@@ -18,6 +18,7 @@ from tamis.protocols.export.shape import (
     OF_ONE_TYPE,
     conjunction,
     disjoint,
+    implied_type,
     is_told,
     nullable,
     only_null,
@@ -141,15 +142,13 @@ class Subset:
             return kinds or of_values
         if kinds:
             return tuple(kind for kind in kinds if kind != "integer" or "number" not in kinds)
-        for kind in ("object", "array", "string", "number"):
-            implied = sorted(key for key in node if key in ABOUT[kind] and key != "format")
-            if implied or (kind == "string" and "format" in node):
-                what = (
-                    f"'{(implied or ['format'])[0]}' stands here without a type: only values of type {kind} are taken"
-                )
-                self._losses.add("type-assumed", path, what)
-                return (kind,)
-        return ()
+        kind = implied_type(node)
+        if kind is None:
+            return ()
+        implied = sorted(key for key in node if key in ABOUT[kind] and key != "format") or ["format"]
+        what = f"'{implied[0]}' stands here without a type: only values of type {kind} are taken"
+        self._losses.add("type-assumed", path, what)
+        return (kind,)
 
     def _anything(self, words: dict[str, Json], path: str) -> dict[str, Json]:
         what = "any value is allowed here; this form needs a type, so only texts, numbers and booleans can be given"

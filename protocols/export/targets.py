@@ -1,4 +1,4 @@
-"""A manifest as MCP, OpenAI, Anthropic and Gemini take tool definitions (interop §2.2 and §2.3).
+"""A manifest as MCP, OpenAI, Anthropic, Gemini, Cursor and smolagents take tool definitions (interop §2.2 and §2.3).
 
 What people, the sandbox and the registry need (display name, version, handler, rights, tags, aliases) stays with Tamis, which runs the
 call, and is no loss; what a model would have been told and is not is one. Must not know where manifests stand.
@@ -6,6 +6,7 @@ call, and is no loss; what a model would have been told and is not is one. Must 
 
 from __future__ import annotations
 
+import keyword
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +17,13 @@ from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import Losses, below
 from tamis.protocols.export.names import Target
 from tamis.protocols.export.roots import CHOICES, Inliner, flat_root, object_root
-from tamis.protocols.export.shape import map_parts
+from tamis.protocols.export.shape import map_parts, type_name
 from tamis.protocols.export.subset import Rules, Subset
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.protocols.model import Json
 from tamis.protocols.prompt.parameters import Parameter, parameters_of
 from tamis.protocols.schema.secrets import mask, without_secret_values
-from tamis.protocols.schema.words import is_constraint, is_list, is_object
+from tamis.protocols.schema.words import is_constraint, is_list, is_object, types_of
 
 META = "dev.tamis/"
 """Prefix of our keys in MCP's ``_meta``."""
@@ -178,7 +179,72 @@ def _gemini(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
     return definition
 
 
-_EXPORTS = {"mcp": _mcp, "openai": _openai, "openaiStrict": _strict, "anthropic": _anthropic, "gemini": _gemini}
+def _cursor(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    """As MCP, under a name that the program does not change on the way: it makes others to such a one, and calls by that."""
+    _renamed(manifest, name, losses)
+    return _mcp(manifest, name, losses)
+
+
+def _smolagents(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    """The attributes of a ``smolagents.Tool``. Agents that write code are told the type and the description of an input alone."""
+    _renamed(manifest, name, losses)
+    if manifest.examples:
+        losses.add("examples-dropped", "/examples", "there is no place for worked calls")
+    root, _ = _inlined(manifest, losses, keep_recursive=False)
+    declared, needed = root.get("properties"), root.get("required")
+    required = needed if is_list(needed) else []
+    properties: dict[str, Json] = dict(declared) if is_object(declared) else {}
+    properties |= {key: True for key in required if isinstance(key, str) and key not in properties}
+    if root.get("additionalProperties") is not False:
+        losses.add("object-closed", _PARAMETERS, "only declared names can be given here: a call takes no others")
+    for key in root:
+        if is_constraint(key) and key not in ("type", "properties", "required", "additionalProperties"):
+            losses.add("keyword-dropped", below(_PARAMETERS, key), "only single inputs have a schema there")
+    inputs: dict[str, Any] = {}
+    for key, part in properties.items():
+        path = below(_PARAMETERS, "properties", key)
+        if not key.isidentifier() or keyword.iskeyword(key):
+            what = f"an agent that writes code passes inputs by name, and '{key[:64]}' is no name of Python"
+            losses.add("property-name", path, what)
+        inputs[key] = _input(part, key, path, losses)
+        if key not in required:
+            inputs[key]["nullable"] = True
+    definition = {"name": name, "description": manifest.description, "inputs": inputs, "output_type": "any"}
+    output = manifest.output
+    if is_object(output):
+        kinds = types_of(output)
+        definition |= {"output_type": kinds[0] if len(kinds) == 1 else "any", "output_schema": output}
+    return definition
+
+
+def _input(part: Json, name: str, path: str, losses: Losses) -> dict[str, Any]:
+    """One input, with the type and the description that each must have."""
+    schema: dict[str, Any] = dict(part) if is_object(part) else {}
+    if part is False:
+        losses.add("nothing-fits", path, "no value is allowed here, which this form cannot say")
+    untold = [key for key in schema if is_constraint(key) and key != "type"]
+    if untold:
+        what = f"an agent that writes code is not told {', '.join(map(repr, untold[:5]))}: say it in the description"
+        losses.add("only-described", path, what)
+    kinds = types_of(schema)
+    if not kinds and is_list(values := schema.get("enum", [schema["const"]] if "const" in schema else None)):
+        kinds = tuple(dict.fromkeys(type_name(value) for value in values))
+    schema["type"] = (kinds[0] if len(kinds) == 1 else list(kinds)) if kinds else "any"
+    if not isinstance(schema.get("description"), str):
+        losses.add("description-added", path, f"an input must have a description; '{name[:60]}' has none but its name")
+        schema["description"] = name
+    return schema
+
+
+_EXPORTS = {
+    "mcp": _mcp,
+    "openai": _openai,
+    "openaiStrict": _strict,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "cursor": _cursor,
+    "smolagents": _smolagents,
+}
 
 
 # What they share
@@ -194,9 +260,13 @@ def shown_parameters(manifest: Manifest, losses: Losses) -> dict[str, Json]:
     return shown
 
 
-def _told_less(manifest: Manifest, name: str, losses: Losses) -> None:
+def _renamed(manifest: Manifest, name: str, losses: Losses) -> None:
     if name not in (manifest.tool_id, *manifest.aliases):
         losses.add("name-changed", "/toolId", f"models call it '{name}': calls by that name mean '{manifest.tool_id}'")
+
+
+def _told_less(manifest: Manifest, name: str, losses: Losses) -> None:
+    _renamed(manifest, name, losses)
     if manifest.output is not None:
         losses.add("output-dropped", "/output", "there is no place for what a tool gives back")
     if manifest.examples:

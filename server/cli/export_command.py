@@ -123,7 +123,7 @@ def say_losses(tool_id: str, losses: list[Loss]) -> None:
 
 def _document(target: str, definitions: list[Any]) -> Any:
     """The definitions as the target's interface takes them."""
-    if target == "mcp":
+    if target in ("mcp", "cursor"):
         return {"tools": definitions}
     if target == "gemini":
         return [{"functionDeclarations": definitions}]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
-from tamis.protocols.export.names import TARGETS, Target
+from tamis.protocols.export.names import TARGETS, Target, portable_names
 from tamis.protocols.export.targets import export_tool
 from tamis.protocols.levels import Levels, read_levels
 from tamis.protocols.model import Diag
-from tamis.server.analysis.lints.targets import lint_targets
+from tamis.server.analysis.lints.targets import _FIXES, lint_targets
 from tamis.server.analysis.snapshot import Snapshot
 
+ROOT = Path(__file__).resolve().parents[2]
 _LEAVES = st.sampled_from(
     [
         {"type": "string"},
@@ -77,7 +80,7 @@ def test_each_loss_of_an_export_is_a_finding_of_its_level_inside_the_file(target
     manifest = snapshot.manifest.manifest
     assert manifest is not None
     losses = export_tool(manifest, target, manifest.tool_id).losses
-    said = [loss for loss in losses if loss.code != "output-dropped" or target == "mcp"]
+    said = [loss for loss in losses if loss.code != "output-dropped" or target in ("mcp", "cursor")]
     diags = [diag for diag in found(text, target) if "models call it" not in str(diag.args["reason"])]
     codes = ["TH401" if loss.code in REFUSED else "TH403" if loss.code in SAID_OTHERWISE else "TH402" for loss in said]
     assert [diag.code for diag in diags] == codes
@@ -98,6 +101,52 @@ def test_a_fix_leaves_a_manifest_that_loads_without_the_finding(target: Target, 
         assert Snapshot("/w/a.tool.json", "manifest", mended, None).manifest.manifest is not None, mended
         after = [one.args["reason"] for one in found(mended, target)]
         assert after.count(diag.args["reason"]) < before.count(diag.args["reason"]), mended
+
+
+WITHOUT_A_FIX = {
+    **dict.fromkeys(("over-limit",), "what is left out is for its author to decide"),
+    **dict.fromkeys(
+        ("root-combination", "tuple-as-list", "free-object", "any-value", "recursive-ref", "ref-unresolved", "too-deep",
+         "nothing-fits", "enum-dropped", "object-opened"),
+        "where every other way to write it takes other values",
+    ),
+    "only-described": "and for the words of a description",
+    **dict.fromkeys(
+        ("examples-dropped", "secret-values", "all-of-merged", "use-json-schema", "description-added"),
+        "where the manifest is of use elsewhere as it is",
+    ),
+}  # fmt: skip
+"""Why no edit mends it, in words of docs/diagnostics.md."""
+
+
+def test_each_loss_has_a_fix_or_the_catalogue_says_why_not() -> None:
+    """interop §2.3: a quick fix for each code of the exports."""
+    sources = "".join(
+        (ROOT / "protocols" / "export" / f"{name}.py").read_text() for name in ("targets", "roots", "subset")
+    )
+    codes = set(re.findall(r'osses\.add\(\s*"([a-z-]+)"', sources))
+    assert codes == {*_FIXES, "name-changed", *WITHOUT_A_FIX}
+    assert _FIXES.keys().isdisjoint(WITHOUT_A_FIX)
+    page = (ROOT / "docs" / "diagnostics.md").read_text("utf-8")
+    assert [why for why in set(WITHOUT_A_FIX.values()) if why not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("tool_id", "target", "name"),
+    [
+        ("net:get-rows", "cursor", "net_get_rows"),
+        ("a" * 80, "cursor", "a" * 54),
+        ("class", "smolagents", "class_"),
+        ("7up", "smolagents", "_7up"),
+        ("net:get-rows", "smolagents", "net_get_rows"),
+    ],
+)
+def test_a_name_is_one_that_the_target_calls_by(tool_id: str, target: Target, name: str) -> None:
+    """docs/formats.md: Cursor takes letters, digits and `_`, 59 characters with the server's; smolagents names of Python."""
+    assert portable_names([tool_id], target) == {tool_id: name}
+    many = portable_names([f"{tool_id}{end}" for end in ("-", ".", ":")], target)
+    assert len(set(many.values())) == 3
+    assert all(len(other) <= (54 if target == "cursor" else 64) for other in many.values())
 
 
 def test_the_same_text_is_looked_at_once_and_a_changed_one_again() -> None:
@@ -126,10 +175,14 @@ def _tool(parameter: str) -> dict[str, Any]:
         (
             ["mcp", "openapi"],
             ("mcp",),
-            "'targets' holds 'openapi', which is none of mcp, openai, openai-strict, anthropic, gemini, did you mean 'openai'?",
+            "'targets' holds 'openapi', which is none of mcp, openai, openai-strict, anthropic, gemini, cursor, smolagents, did you mean 'openai'?",
         ),
-        ("mcp", (), "'targets' must be a list of mcp, openai, openai-strict, anthropic, gemini"),
-        ([1], (), "'targets' holds '1', which is none of mcp, openai, openai-strict, anthropic, gemini"),
+        ("mcp", (), "'targets' must be a list of mcp, openai, openai-strict, anthropic, gemini, cursor, smolagents"),
+        (
+            [1],
+            (),
+            "'targets' holds '1', which is none of mcp, openai, openai-strict, anthropic, gemini, cursor, smolagents",
+        ),
     ],
 )
 def test_targets_that_are_not_known_are_said(value: object, targets: tuple[str, ...], message: str | None) -> None:

@@ -54,8 +54,15 @@ def pydantic_ai(tamis):
 
 
 def smolagents(tamis):
+    from smolagents import Tool
     from smolagents_tools import smolagents_tools
 
+    for listed in tamis.tool_list().tools:
+        # the library judges the attributes of a tool when one is made
+        definition = tamis.tool_describe(tool_id=listed.tool_id, as_="smolagents").definition
+        made = type("Made", (Tool,), {**definition, "skip_forward_signature_validation": True})()
+        assert made.name == definition["name"]
+        assert compile(made.to_code_prompt(), "prompt", "exec")
     tool = next(tool for tool in smolagents_tools(tamis) if tool.name == TOOL)
     return [tool(**GOOD), tool(**WRONG)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,8 @@ NAMES = {
     "openaiStrict": re.compile(r"[A-Za-z0-9_-]{1,64}"),
     "anthropic": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     "gemini": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"),
+    "cursor": re.compile(r"[A-Za-z0-9_]{1,54}"),
+    "smolagents": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}"),
 }
 _NAMED = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 _ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
@@ -144,4 +147,29 @@ def _gemini(body: dict[str, Any]) -> Iterator[str]:
         )
 
 
-_OF = {"mcp": _mcp, "openai": _openai, "openaiStrict": _strict, "anthropic": _anthropic, "gemini": _gemini}
+_SMOL_TYPES = {"string", "boolean", "integer", "number", "image", "audio", "array", "object", "any", "null"}
+
+
+def _smolagents(body: dict[str, Any]) -> Iterator[str]:
+    """As `Tool.validate_arguments` judges the attributes of a tool (smolagents, src/smolagents/tools.py)."""
+    if keyword.iskeyword(body["name"]):
+        yield "the name is a reserved word"
+    if body["output_type"] not in _SMOL_TYPES:
+        yield f"output type {body['output_type']}"
+    for name, schema in body["inputs"].items():
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        if not kinds or set(kinds) - _SMOL_TYPES:
+            yield f"{name}: type {kinds}"
+        if not isinstance(schema["description"], str):
+            yield f"{name}: no description"
+
+
+_OF = {
+    "cursor": _mcp,
+    "smolagents": _smolagents,
+    "mcp": _mcp,
+    "openai": _openai,
+    "openaiStrict": _strict,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}

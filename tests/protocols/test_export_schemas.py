@@ -35,8 +35,15 @@ def exported(parameters: Any, target: Target) -> Exported:
 
 def schema_of(made: Exported, target: Target) -> Any:
     body = made.definition.get("function", made.definition)
-    if target == "mcp":
+    if target in ("mcp", "cursor"):
         return body["inputSchema"]
+    if target == "smolagents":
+        parts = {
+            name: {key: value for key, value in part.items() if key != "nullable" and (key, value) != ("type", "any")}
+            for name, part in body["inputs"].items()
+        }
+        required = [name for name, part in body["inputs"].items() if "nullable" not in part]
+        return {"type": "object", "properties": parts, "required": required, "additionalProperties": False}
     if target == "anthropic":
         return body["input_schema"]
     if target == "gemini":
@@ -320,4 +327,6 @@ def test_what_nothing_fits_is_never_opened_without_a_word(target: Target, part: 
         assert lost or not any(validator.is_valid({"p": value}) for value in (1, 2, "x", [], [1], None))
     for form in TARGETS:
         root = exported({"allOf": [False]}, form)
-        assert root.losses != [] if form != "mcp" else root.definition["inputSchema"]["allOf"] == [False]
+        assert (
+            root.losses != [] if form not in ("mcp", "cursor") else root.definition["inputSchema"]["allOf"] == [False]
+        )

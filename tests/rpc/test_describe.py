@@ -12,7 +12,7 @@ from tests.protocols.export_rules import faults
 from tests.rpc.process import failure
 from tests.sample_tools import make_tool
 
-FORMS = ["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "vcp"]
+FORMS = ["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "cursor", "smolagents", "vcp"]
 
 
 @pytest.fixture

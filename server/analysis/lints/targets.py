@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
 from tamis.protocols.export.names import TARGET_WORDS, Target, portable_name, portable_names, short_name
+from tamis.protocols.export.shape import implied_type
 from tamis.protocols.export.targets import export_tool
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, from_pointer, to_pointer
@@ -25,7 +26,8 @@ MAX_FINDINGS = 200
 """Of one target; what is more is counted by the export's own last loss."""
 _WORDS = {target: word for word, target in TARGET_WORDS.items()}
 _NO_PLACE = frozenset(("output-dropped",))
-"""What every manifest with an output loses in every form but MCP's: nothing that could be written otherwise."""
+"""What every manifest with an output loses in every form but those of MCP: nothing that could be written otherwise."""
+_WITH_OUTPUT = ("mcp", "cursor")
 
 
 def lint_targets(snapshot: Snapshot, levels: Levels) -> list[Diag]:
@@ -46,7 +48,7 @@ def lint_targets(snapshot: Snapshot, levels: Levels) -> list[Diag]:
 def _of_target(snapshot: Snapshot, manifest: Manifest, tree: JsonTree, target: Target) -> Iterator[Diag]:
     name = _name(snapshot, manifest, target)
     for loss in export_tool(manifest, target, name).losses[:MAX_FINDINGS]:
-        if loss.code in _NO_PLACE and target != "mcp":
+        if loss.code in _NO_PLACE and target not in _WITH_OUTPUT:
             continue
         code = "TH401" if loss.code in REFUSED else "TH403" if loss.code in SAID_OTHERWISE else "TH402"
         args: dict[str, str | int] = {"target": _WORDS[target], "reason": loss.message}
@@ -120,7 +122,42 @@ def _without(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
     *above, name = from_pointer(loss.path)
     holder = tree.root.at(above) if tree.root is not None else None
     member = _member(tree, loss)
-    return None if holder is None or member is None else without_member(holder, member, f"Remove '{name}'")
+    lost = ", which is told no more" if name == "default" else ", which is checked no more"
+    return None if holder is None or member is None else without_member(holder, member, f"Remove '{name}'{lost}")
+
+
+def _rename(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
+    """Another name of a parameter, where the schema says it and where its object requires it; what reads it has to follow."""
+    *above, word, name = from_pointer(loss.path)
+    member, holder = _member(tree, loss), tree.root.at(above) if tree.root is not None else None
+    properties = holder.get("properties") if holder is not None else None
+    if member is None or word != "properties" or holder is None or properties is None:
+        return None
+    portable = portable_name(name, "smolagents")
+    if not name or not portable.strip("_") or properties.member(portable) is not None:
+        return None
+    required = holder.get("required")
+    named = [item for item in required.items if item.value == name] if required is not None else []
+    spans = [member.key_span, *((item.start, item.end) for item in named)]
+    edits = tuple(Edit(start, end, quoted(portable)) for start, end in spans)
+    return Fix(f"Rename to '{portable}'; the tool must read that name", edits, "unsafe")
+
+
+def _object_type(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
+    """The type at a root that must be an object's; not where it names another type, which the tool gives."""
+    title = "Say that it is an object"
+    if loss.path.endswith("/type"):
+        return Fix(title, (Edit(node.start, node.end, '"object"'),), "unsafe")
+    has_shape = node.kind == "object" and node.get("properties") is not None and node.get("type") is None
+    return _added(node, '"type": "object"', title) if has_shape else None
+
+
+def _typed(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
+    keys = {member.key for member in node.members}
+    kind = implied_type(keys)
+    return (
+        _added(node, f'"type": "{kind}"', f"Take values of type {kind} only") if kind and "type" not in keys else None
+    )
 
 
 def _member(tree: JsonTree, loss: Loss) -> Member | None:
@@ -143,4 +180,8 @@ _FIXES: dict[str, Callable[[JsonTree, Loss, JsonNode], Fix | None]] = {
     "one-of-as-any-of": _any_of,
     "keyword-dropped": _without,
     "default-dropped": _without,
+    "property-name": _rename,
+    "output-dropped": _object_type,
+    "root-type": _object_type,
+    "type-assumed": _typed,
 }

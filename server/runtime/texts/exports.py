@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.observe.usage import ToolUsage
     from tamis.server.runtime.runtime import Runtime
 
-Form = Literal["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "vcp"]
+Form = Literal["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "cursor", "smolagents", "vcp"]
 """What ``tool/describe`` gives a tool as."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
