@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the sandbox tests as an ordinary user, from root: the same files, copied to where that user can read them.
 #   tests/sandbox/as_user.sh [pytest arguments]
+# TAMIS_TEST_FOLDERS: which of the folders (default: "sandbox environments"); pytest's --ignore does not hold for what is named.
 # TAMIS_TEST_PYTHON: a Python that the user can start, with pytest and msgspec reachable through the copied packages
 # (default: /usr/bin/python3).
 set -eu
@@ -47,7 +48,7 @@ as_user() {
 options="-c /dev/null --rootdir $place/tests -p pytest_timeout"
 set +e
 # shellcheck disable=SC2086  # the options are words; mktemp's folder has no spaces
-as_user -m pytest $options -o cache_dir="$place/tmp/cache" -ra "$@" --ignore sandbox/test_as_user.py sandbox environments
+as_user -m pytest $options -o cache_dir="$place/tmp/cache" -ra "$@" --ignore sandbox/test_as_user.py ${TAMIS_TEST_FOLDERS:-sandbox environments}
 ended=$?
 if [ "$ended" = 1 ]; then
   # shellcheck disable=SC2086
