@@ -15,7 +15,7 @@ from typing import Any
 from tests.lsp.validation import check_message
 
 SERVER = [sys.executable, "-m", "tamis.server.lsp.main"]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Inside:
