@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionError, ExecutionResult
 from tamis.protocols.manifest.node import read_nodes
@@ -111,6 +114,15 @@ def test_a_node_whose_work_a_node_shall_do_says_so(tmp_path: Path) -> None:
     }
 
 
+def test_a_node_whose_id_another_node_has_too_ends_no_reading(tmp_path: Path) -> None:
+    runtime = written(tmp_path, NODE | {"fullType": "n:a"}, NODE | {"fullType": "n:a", "toolId": "core:none"})
+    assert got(runtime, "n:a").tool_id == "n:a"
+    others = tmp_path / "others"
+    others.mkdir()
+    runtime = written(others, NODE | {"fullType": "n:a", "toolId": "n:a"}, NODE | {"fullType": "n:a"})
+    assert got(runtime, "n:a").tool_id == "n:a"
+
+
 def test_a_node_of_a_tool_that_cannot_run_says_why(tmp_path: Path) -> None:
     (make_tool(tmp_path, "core:blur") / "tool.py").unlink()
     assert (
@@ -172,3 +184,41 @@ def test_a_node_is_called_like_any_tool(tmp_path: Path) -> None:  # A45: one ent
     refused = asyncio.run(run({"radius": 2})).error
     assert isinstance(refused, ExecutionError)
     assert "Missing required parameter 'image'" in refused.message
+
+
+IDS = st.sampled_from(["n:a", "n:b", "n:c", "core:t"])
+NAMED = st.builds(str.__add__, IDS, st.sampled_from(["", "@1.0.0", "@^1", "@", "@9"]))
+DEFINITION = st.fixed_dictionaries({"fullType": IDS}, optional={"toolId": NAMED})
+WORKFLOW = st.builds(
+    lambda name, kinds: {
+        "id": name.partition(":")[2],
+        "name": name,
+        "description": "Does a thing.",
+        "nodes": [{"id": f"s{index}", "type": kind} for index, kind in enumerate(kinds)],
+    },
+    IDS,
+    st.lists(NAMED, max_size=3),
+)
+
+
+@given(st.lists(DEFINITION, max_size=5), st.lists(WORKFLOW, max_size=2), st.lists(IDS, max_size=2))
+def test_definitions_that_name_each_other_in_any_way_are_all_read(  # no folder ends a reading
+    definitions: list[dict[str, Any]], workflows: list[dict[str, Any]], manifests: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "tamis.toml").write_text('workflows = ["flows"]\n')
+        (root / "flows").mkdir()
+        for index, tool_id in enumerate(manifests):
+            make_tool(root / f"m{index}", tool_id)
+        for index, definition in enumerate(definitions):
+            (root / f"{index}.node.json").write_text(json.dumps(NODE | definition))
+        for index, workflow in enumerate(workflows):
+            (root / "flows" / f"{index}.json").write_text(json.dumps(workflow))
+        registry = Runtime(root).registry
+        known = {name for tool in registry.tools for name in tool.names}
+        # "n:a@" and the like name no version: the file is told of
+        assert {definition["fullType"] for definition in definitions} <= known or registry.errors
+        assert set(manifests) <= known
+        for tool in registry.tools:
+            assert tool.available or tool.reason

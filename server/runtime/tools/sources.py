@@ -365,11 +365,16 @@ def _implemented(tools: list[Tool], settings: Settings) -> list[Tool]:
     ]
 
 
+def _without_pin(name: str) -> str:
+    return (split_pin(name) or (name,))[0]
+
+
 def _among_nodes(node: NodeTool, nodes: Mapping[str, NodeTool]) -> str:
     """What is wrong with a node whose ``toolId`` names a node: none does the work of another. Empty for one that names none."""
-    way = [node.tool_id]
+    # The node itself is the first step: another node may have its id, and do its work by itself.
+    way = [node.tool_id, _without_pin(node.implemented_by)]
     while (here := nodes.get(way[-1])) is not None and here.implemented_by and way.count(way[-1]) == 1:
-        way.append((split_pin(here.implemented_by) or (here.implemented_by,))[0])
+        way.append(_without_pin(here.implemented_by))
     if way[1] not in nodes:
         return ""
     mend = "name a tool that is no node, or leave it out: then the workflow engine runs the node"
