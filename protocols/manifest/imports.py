@@ -210,13 +210,19 @@ def import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool |
     if shape in ("implementation", "scripted") and is_list(tags := data.get("tags")):
         manifest["tags"] = list(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
     for key in data:
-        if key in _TAKEN[shape] or key in RIGHTS or key in ("script", elsewhere):
+        is_taken = key in _TAKEN[shape] or key in RIGHTS or key in ("script", elsewhere)
+        if is_taken or _is_asked_again(shape, key, data[key]):
             continue
         if not key.startswith("x-"):
             say(key, f"'{key}' has no place in a manifest and was left out", "field-dropped")
         else:
             manifest[key] = data[key]
     return ImportedTool(bare, manifest, tuple(notes))
+
+
+def _is_asked_again(shape: Shape, key: str, value: Json) -> bool:
+    """Whether a server says it with each list, where calls take it from: whether they are tasks (MCP 2025-11-25)."""
+    return shape == "mcp" and key == "execution" and is_object(value) and value.keys() <= {"taskSupport"}
 
 
 def _parameters(schema: Json, key: str, say: Say, base: str) -> dict[str, Json]:

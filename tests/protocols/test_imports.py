@@ -45,8 +45,10 @@ def test_an_mcp_tool_keeps_its_schemas_and_says_what_its_hints_became() -> None:
             "outputSchema": {"type": "object"},
             "annotations": {"destructiveHint": True, "title": "Delete a file", "readOnlyHint": False},
             "_meta": {},
+            "execution": {"taskSupport": "optional"},
         }
     )
+    assert not any(note.startswith("/execution") for note in notes)  # its server says it with each list
     assert manifest["toolId"] == "custom:delete.file"
     assert manifest["displayName"] == "Delete a file"
     assert manifest["parameters"]["properties"] == {"path": {"type": "string"}}

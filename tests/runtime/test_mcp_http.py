@@ -480,6 +480,22 @@ def test_what_a_server_says_of_its_stream_is_a_header_and_a_bounded_time(fields:
     assert 0.1 <= place.pause <= 60
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_a_private_address_reaches_nobody(tmp_path: Path, status: int) -> None:
+    """mcp, egress: also where the policy opens that range, for the settings name another place."""
+    remote, private = Remote(True), Remote(True)
+
+    def answer(at: Any, _number: Any, _params: Any) -> bool:
+        at.say(status, b"", Location=private.far.replace("far.test", "127.0.0.1"))
+        return True
+
+    remote.answer = answer
+    result = run(tmp_path, remote.far)[0]
+    assert result.status == "error"
+    assert "redirects to 'http://127.0.0.1" in str(result.error)
+    assert private.asked == []
+
+
 def test_no_redirect_is_followed(remote: Remote, tmp_path: Path) -> None:
     other = Remote(True)
 
