@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 Target = Literal["mcp", "openai", "openaiStrict", "anthropic", "gemini", "cursor", "smolagents"]
@@ -24,6 +24,10 @@ MAX_CHARS = 64
 """What every target takes; Anthropic's interface allows 128, its desktop program 64."""
 CURSOR_CHARS = 59 - len("tamis")
 """Cursor leaves out a tool whose name and its server's have more than 59 characters together; ours is `tamis` where nobody gave it another name."""
+DIFFERENT: tuple[Target, ...] = ("openai", "gemini", "cursor", "smolagents")
+"""The targets whose names differ; the others name tools as the first does."""
+_GIVE_WAY = frozenset[Target](("cursor", "smolagents"))
+"""Targets whose names differ more: none of theirs is another tool's in one before, so that a call by any name means one tool."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _OF_WORDS = re.compile(r"[^A-Za-z0-9_]")
 
@@ -61,11 +65,27 @@ def portable_names(
     want (``short_name``): each is given where the target allows it and calls by it reach the tool.
     """
     ids = sorted(set(tool_ids))
+    before = DIFFERENT[: DIFFERENT.index(target)] if target in _GIVE_WAY else ()
+    return list(names_in_turn(ids, (*before, target), owned or {}, short or {}))[-1]
+
+
+def names_in_turn(
+    ids: Sequence[str], targets: Iterable[Target], owned: Mapping[str, str], short: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    """The same for each target, of sorted ids; those that give way are told what the targets before them gave."""
+    reach = dict(owned)
+    for target in targets:
+        names = _names(ids, target, reach if target in _GIVE_WAY else owned, short)
+        yield names
+        for tool_id, name in names.items():
+            reach.setdefault(name, tool_id)
+
+
+def _names(ids: Sequence[str], target: Target, reach: Mapping[str, str], short: Mapping[str, str]) -> dict[str, str]:
     kept = {tool_id: tool_id for tool_id in ids if portable_name(tool_id, target) == tool_id}
-    reach = owned or {}
     kept |= {
         tool_id: name
-        for tool_id, name in (short or {}).items()
+        for tool_id, name in short.items()
         if reach.get(name) == tool_id and name not in ids and portable_name(name, target) == name
     }
     bases = {tool_id: portable_name(tool_id, target) for tool_id in ids if tool_id not in kept}

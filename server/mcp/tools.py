@@ -68,6 +68,8 @@ class Offered:
         self.tools: list[tuple[str, Tool]] = []
         self.by_name: dict[str, Tool] = {}
         self._folders: dict[str, int] = {}
+        self._registries = registries
+        self._spellings: dict[str, str] | None = None
         self._definitions: dict[str, msgspec.Raw] = {}
         ids: set[str] = set()
         for index, registry in enumerate(registries):
@@ -86,6 +88,20 @@ class Offered:
     def folder(self, name: str) -> int:
         """Which of the folders a tool is from."""
         return self._folders.get(name, 0)
+
+    def name_of(self, spelling: str) -> str:
+        """The name that a client means: its own word, or a name that it makes of one that it was told, as Cursor does; empty for neither."""
+        if spelling in self.by_name:
+            return spelling
+        if self._spellings is None:
+            ids = {tool.tool_id: name for name, tool in self.tools}
+            self._spellings = {
+                other: ids[tool_id]
+                for registry in reversed(self._registries)
+                for tool_id, other in exported_names(registry, "cursor").items()
+                if tool_id in ids
+            }
+        return self._spellings.get(spelling, "")
 
     def definition(self, name: str) -> msgspec.Raw:
         """A tool as lists show it."""
@@ -174,10 +190,12 @@ class Tools:
         """The tool of a name that lists may show. Raises ``RpcError``."""
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `name` - at `$.name`")
-        tool = self.offered().by_name.get(name)
-        if tool is None or not self.runtime_of(name).may_call(tool):
+        offered = self.offered()
+        known = offered.name_of(name)
+        tool = offered.by_name.get(known)
+        if tool is None or not self.runtime_of(known).may_call(tool):
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}")
-        return name, tool
+        return known, tool
 
     async def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``tools/call``."""

@@ -297,3 +297,14 @@ def test_a_client_that_only_lists_does_not_wait_for_what_runs_calls(root: Path) 
     }
     assert "tamis.server.mcp.tools" in loaded
     assert loaded & late == set()
+
+
+def test_a_name_that_cursor_made_of_ours_reaches_the_tool(root: Path) -> None:
+    """interop §2.3: Cursor writes `_` for `-` in a call; of two tools that differ in nothing else each keeps its name."""
+    make_tool(root, "net:get-rows", "print('\"dash\"')")
+    make_tool(root, "net:put-rows", "print('\"dash\"')")
+    make_tool(root, "net:put_rows", "print('\"line\"')")
+    with RawClient(root) as server:
+        assert server.call("net_get_rows")["content"][0]["text"] == "dash"
+        assert server.call("net_put_rows")["content"][0]["text"] == "line"
+        assert server.modern("tools/call", {"name": "net-get-rows"})["error"]["code"] == -32602

@@ -583,7 +583,8 @@ def test_ids_and_aliases_go_before_the_names_of_exports(other: Tool) -> None:
 
 
 @given(
-    st.lists(st.text("ab.:_1", min_size=1, max_size=5), max_size=8, unique=True), st.sampled_from(["openai", "gemini"])
+    st.lists(st.text("ab.:_1-", min_size=1, max_size=5) | st.sampled_from(["if", "if_"]), max_size=8, unique=True),
+    st.sampled_from(["openai", "gemini", "cursor", "smolagents"]),
 )
 def test_every_exported_name_means_its_tool_and_no_other(ids: list[str], form: Form) -> None:  # F25
     registry = Registry([tool(tool_id) for tool_id in ids])
@@ -591,6 +592,18 @@ def test_every_exported_name_means_its_tool_and_no_other(ids: list[str], form: F
         meant = registry.resolve_call(name, "json", {})
         assert meant.tool is None or meant.tool.tool_id == tool_id
         assert meant.tool is not None or tool_id in meant.candidates
+
+
+@pytest.mark.parametrize("form", ["cursor", "smolagents"])
+def test_a_name_without_dashes_reaches_its_tool_and_not_the_one_that_has_it_elsewhere(form: Form) -> None:
+    """interop §2.3: Cursor calls `net_get-rows` by `net_get_rows`."""
+    alone = Registry([tool("net:get-rows")])
+    assert exported_names(alone, form) == {"net:get-rows": "net_get_rows"}
+    assert alone.resolve_call("net_get_rows", "json", {}).tool is alone.get("net:get-rows")
+    both = Registry([tool("net:get-rows"), tool("net:get_rows")])
+    names = exported_names(both, form)
+    assert {both.resolve_call(name, "json", {}).tool for name in names.values()} == set(both.tools)
+    assert both.resolve_call("net_get_rows", "json", {}).tool is both.get("net:get_rows")
 
 
 def _root_with(tmp_path: Path, broken: str) -> Runtime:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from tamis.protocols.export.names import Target, portable_name, portable_names
+from tamis.protocols.export.names import DIFFERENT, Target, names_in_turn, portable_name
 from tamis.protocols.patterns import lazy
 
 MAX_CHARS = 256
@@ -194,7 +194,7 @@ def _above(exact: Key, numbers: list[int]) -> Key:
 
 
 _FORMS: tuple[Target, ...] = ("openai", "gemini")
-"""The forms whose names differ; the others name tools as the first does."""
+"""The forms in which few ids meet in one name: a tool is known by it also where its export had to number it."""
 
 
 def split_pin(name: str) -> tuple[str, str] | None:
@@ -225,10 +225,10 @@ def plain_spellings(tool_id: str) -> tuple[str, ...]:
 def exported_spellings(tool_ids: Iterable[str], owned: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What exports call these tools: by name the ids that it may stand for. Several ids that meet in one name share it (F25), and each
     has the number that its export gave it as well. ``owned``: see ``portable_names``."""
-    ids = list(tool_ids)
+    ids = sorted(set(tool_ids))
     by_name: dict[str, set[str]] = {}
-    for form in _FORMS:
-        for tool_id, name in portable_names(ids, form, owned).items():
+    for names in names_in_turn(ids, DIFFERENT, owned, {}):
+        for tool_id, name in names.items():
             by_name.setdefault(name, set()).add(tool_id)
     for tool_id in ids:
         for name in plain_spellings(tool_id):
