@@ -42,6 +42,9 @@ GEMINI = Rules(
     frozenset(("date-time",)),
     strict=False,
 )
+MAX_DESCRIPTION_CHARS = 1_024
+"""OpenAI refuses a request with a longer description of a tool (``string_above_max_length``)."""
+_SENTENCE_ENDS = (". ", ".\n", "\n", "。", "! ", "? ")
 MAX_STRICT_PROPERTIES = 5_000
 MAX_STRICT_DEPTH = 10
 MAX_STRICT_VALUES = 1_000
@@ -129,7 +132,7 @@ def _openai(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
     schema.setdefault("properties", {})
     return {
         "type": "function",
-        "function": {"name": name, "description": manifest.description, "parameters": schema},
+        "function": {"name": name, "description": _fitting(manifest, losses), "parameters": schema},
     }
 
 
@@ -143,8 +146,25 @@ def _strict(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
             key: subset.schema(part, below(_PARAMETERS, "$defs", key), 1) for key, part in inliner.defs.items()
         }
     _strict_limits(schema, losses)
-    function = {"name": name, "description": manifest.description, "strict": True, "parameters": schema}
+    function = {"name": name, "description": _fitting(manifest, losses), "strict": True, "parameters": schema}
     return {"type": "function", "function": function}
+
+
+def _fitting(manifest: Manifest, losses: Losses) -> str:
+    text = shortened(manifest.description)
+    if text != manifest.description:
+        what = f"OpenAI takes at most {MAX_DESCRIPTION_CHARS} characters: the last {len(manifest.description) - len(text)} are not told"
+        losses.add("description-cut", "/description", what)
+    return text
+
+
+def shortened(text: str) -> str:
+    """A description as far as OpenAI takes it: up to its last sentence that fits, where that is not less than half."""
+    if len(text) <= MAX_DESCRIPTION_CHARS:
+        return text
+    fitting = text[:MAX_DESCRIPTION_CHARS]
+    end = max(fitting.rfind(mark) + 1 for mark in _SENTENCE_ENDS)
+    return fitting[:end].rstrip() if 2 * end > MAX_DESCRIPTION_CHARS else f"{fitting[:-1].rstrip()}…"
 
 
 def _anthropic(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:

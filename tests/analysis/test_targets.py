@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
 from tamis.protocols.export.names import TARGETS, Target, portable_names
-from tamis.protocols.export.targets import export_tool
+from tamis.protocols.export.targets import export_tool, shortened
 from tamis.protocols.levels import Levels, read_levels
 from tamis.protocols.model import Diag
 from tamis.server.analysis.lints.targets import _FIXES, lint_targets
@@ -41,6 +41,7 @@ _LEAVES = st.sampled_from(
     ]
 )
 _NAMES = st.sampled_from(["a", "b", "way", "a b", "名", "x/y", "~t"])
+_DESCRIPTIONS = ["Fetch the rows of a table.", 'Fetch "rows". ' * 80, "表" * 1_025]
 _OUTPUTS = st.sampled_from([None, {"type": "object"}, {"type": "array"}, True])
 
 
@@ -58,7 +59,7 @@ def manifests(draw: st.DrawFn) -> str:
     made: dict[str, Any] = {
         "toolId": draw(st.sampled_from(["net:rows", "rows", "a.b"])),
         "displayName": "Rows",
-        "description": "Fetch the rows of a table.",
+        "description": draw(st.sampled_from(_DESCRIPTIONS)),
         "version": "1.0.0",
         "handler": {"type": "service-method", "serviceName": "S", "methodName": "m"},
         "parameters": parameters,
@@ -154,6 +155,23 @@ def test_the_same_text_is_looked_at_once_and_a_changed_one_again() -> None:
     first = Snapshot("/w/a.tool.json", "manifest", text, None)
     assert lint_targets(first, Levels(targets=("anthropic",))) is lint_targets(first, Levels(targets=("anthropic",)))
     assert lint_targets(first, Levels(targets=("mcp",))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x" * 1_024, "x" * 1_024),
+        ("x" * 1_025, "x" * 1_023 + "…"),
+        ("Say it. " * 200, ("Say it. " * 128).rstrip()),
+        ("A. " + "x" * 2_000, "A. " + "x" * 1_020 + "…"),
+        ("说。" * 600, "说。" * 512),
+    ],
+)
+def test_a_description_is_cut_behind_its_last_sentence_that_fits(text: str, told: str) -> None:
+    """OpenAI refuses a longer one: https://github.com/getsentry/sentry-mcp/issues/106."""
+    assert shortened(text) == told
+    assert len(told) <= 1_024
+    assert shortened(told) == told
 
 
 def _tool(parameter: str) -> dict[str, Any]:

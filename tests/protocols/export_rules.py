@@ -56,6 +56,8 @@ def _mcp(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _openai(body: dict[str, Any]) -> Iterator[str]:
+    if len(body["description"]) > 1024:
+        yield "the description is too long"
     root = body["parameters"]
     if root.get("type") != "object":
         yield "the root is no object"

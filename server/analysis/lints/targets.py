@@ -11,7 +11,7 @@ from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
 from tamis.protocols.export.names import TARGET_WORDS, Target, portable_name, portable_names, short_name
 from tamis.protocols.export.shape import implied_type
-from tamis.protocols.export.targets import export_tool
+from tamis.protocols.export.targets import export_tool, shortened
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, from_pointer, to_pointer
 from tamis.protocols.levels import Levels
@@ -152,6 +152,14 @@ def _object_type(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
     return _added(node, '"type": "object"', title) if has_shape else None
 
 
+def _cut(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
+    if not isinstance(node.value, str):
+        return None
+    text = shortened(node.value)
+    title = f"Cut the description behind {len(text)} characters; the rest is told to nobody"
+    return Fix(title, (Edit(node.start, node.end, quoted(text)),), "unsafe")
+
+
 def _typed(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
     keys = {member.key for member in node.members}
     kind = implied_type(keys)
@@ -184,4 +192,5 @@ _FIXES: dict[str, Callable[[JsonTree, Loss, JsonNode], Fix | None]] = {
     "output-dropped": _object_type,
     "root-type": _object_type,
     "type-assumed": _typed,
+    "description-cut": _cut,
 }
