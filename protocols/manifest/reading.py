@@ -102,6 +102,8 @@ class NetworkAccess(msgspec.Struct, frozen=True):
     """Host patterns that a tool asks to reach."""
 
     allow_hosts: tuple[str, ...] = ()
+    through_proxy: str = ""
+    """The one of them that is asked of the proxy also where it names loopback: an MCP server's own address, which no manifest says."""
 
 
 class SecurityContext(msgspec.Struct, frozen=True):

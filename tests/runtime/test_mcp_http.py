@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -135,7 +136,7 @@ def run(
     *,
     allow: bool = True,
     more: str = "",
-    tops: str = "",
+    policy: str = "",
     times: int = 1,
     timeout_ms: int = 20_000,
     ask: Any = None,
@@ -146,7 +147,7 @@ def run(
         if allow
         else ""
     )
-    (root / "tamis.toml").write_text(f'[policy]\n{cidrs}\n[mcpServers.far]\nurl = "{url}"\n{more}\n')
+    (root / "tamis.toml").write_text(f'[policy]\n{cidrs}{policy}\n[mcpServers.far]\nurl = "{url}"\n{more}\n')
     manifest = {
         "toolId": "mcp:echo",
         "displayName": "echo",
@@ -614,8 +615,6 @@ def test_a_call_that_hangs_costs_the_next_one_nothing(tmp_path: Path) -> None:
         ("https://example.com/", 'script = "server.py"', "not both"),
         ("http://example.com/", 'secrets = ["KEY"]', "without encryption"),
         ("https://example.com/", 'secrets = ["KEY", "OTHER"]', "one secret"),
-        ("http://127.0.0.1:1/", "", "the sandbox itself"),
-        ("http://localhost/", "", "the sandbox itself"),
         ("http://2130706433/", "", "url"),
     ],
 )
@@ -623,3 +622,38 @@ def test_an_address_that_cannot_be_used_is_said_without_a_try(tmp_path: Path, ur
     result = run(tmp_path, url, more=more)[0]
     assert result.status == "error"
     assert why in str(result.error)
+
+
+def near(root: Path, url: str, policy: str) -> ExecutionResult:
+    return run(root, url, allow=False, policy=policy)[0]
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_server_of_this_machine_is_reached_where_the_operator_opens_it(tmp_path: Path, name: str) -> None:
+    """trust: whoever may write the operator's settings may name what runs on the machine; the policy still has to open it."""
+    remote = Remote(True)
+    url = remote.far.replace("far.test", name)
+    port = urlsplit(url).port
+    hosts, ranges = f'allowHosts = ["{name}:{port}"]\n', 'allowCidrs = ["127.0.0.1/32"]\n'
+    closed = near(tmp_path, url, "")
+    assert (closed.status, remote.asked) == ("error", [])
+    assert "policy.allowHosts" in closed.permissions.denied[0].reason
+    assert (near(tmp_path, url, hosts).status, remote.asked) == ("error", [])
+    assert near(tmp_path, url, hosts + ranges).status == "success"
+
+
+def test_a_folder_nobody_trusted_names_no_server_of_this_machine(tmp_path: Path, untrusted: None) -> None:
+    """trust: servers and what the policy opens are the operator's; a folder's own are not in force."""
+    remote = Remote(True)
+    url = remote.far.replace("far.test", "localhost")
+    policy = f'allowHosts = ["localhost:{urlsplit(url).port}"]\nallowCidrs = ["127.0.0.1/32"]'
+    assert near(tmp_path, url, policy).status != "success"
+    assert remote.asked == []
+
+
+def test_a_tool_that_names_loopback_is_told_that_it_is_its_own(tmp_path: Path) -> None:
+    """What another server asks for by allowHosts stays the sandbox's own."""
+    remote = Remote(True)
+    port = urlsplit(remote.far).port
+    denied = run(tmp_path, remote.far, more=f'allowHosts = ["localhost:{port}"]')[0].permissions.denied
+    assert "the sandbox itself" in denied[0].reason

@@ -88,7 +88,8 @@ def grant(
     for pattern in files.limited("read", context.file_access.allow_read):
         files.ask("read", pattern, files.read)
     granted, denied = files.granted, files.denied
-    hosts, refused = _hosts(files.limited("network", context.network.allow_hosts), policy)
+    wanted = files.limited("network", context.network.allow_hosts)
+    hosts, refused = _hosts(wanted, policy, context.network.through_proxy)
     granted.hosts.extend(hosts)
     denied.extend(refused)
     blocked = ""
@@ -279,7 +280,8 @@ def refused_hosts(requested: Sequence[str], policy: Policy) -> dict[str, str]:
     return {denied.value: denied.reason for denied in _hosts(requested, policy)[1]}
 
 
-def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[Denied]]:
+def _hosts(requested: Sequence[str], policy: Policy, through_proxy: str = "") -> tuple[list[str], list[Denied]]:
+    """``through_proxy``: the one that is not the sandbox's own loopback, whatever its name."""
     if not requested:
         return [], []
     # The sandbox's own rules: the same code decides what may be asked for and what is let through.
@@ -298,7 +300,8 @@ def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[De
         except ValueError as error:
             denied.append(Denied(kind="network", value=text, reason=str(error)))
             continue
-        reason = loopback_fault(rule) or ("" if shared else refusal_of(opened, rule, policy.allow_cidrs))
+        near = "" if text == through_proxy else loopback_fault(rule)
+        reason = near or ("" if shared else refusal_of(opened, rule, policy.allow_cidrs))
         if reason:
             denied.append(Denied(kind="network", value=text, reason=reason))
         else:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tamis.protocols.manifest.reading import LANGUAGES, script_path_fault
-from tamis.sandbox.network.hosts import loopback_fault, parse_rule
+from tamis.sandbox.network.hosts import parse_rule
 from tamis.server.runtime.settings.config import McpOAuth, McpServer, Settings
 
 BRIDGE = Path(__file__).parent.parent / "handlers" / "mcp" / "over_http" / "bridge.py"
@@ -36,6 +36,11 @@ def as_run(declared: McpServer, max_answer_bytes: int) -> McpServer:
     )
 
 
+def host_of(declared: McpServer) -> str:
+    """The host of a server over HTTP, as it is asked for; empty for one that is started here."""
+    return _named(declared.url) if declared.url else ""
+
+
 def _named(url: str) -> str:
     """The host of an address, as it is asked for."""
     place = urlsplit(url)
@@ -59,8 +64,7 @@ def _url_fault(declared: McpServer) -> str:
     if len(declared.secrets) > 1:
         return "one secret is its bearer token; there are several in `secrets`"
     try:
-        if fault := loopback_fault(parse_rule(_named(declared.url))):
-            return fault
+        parse_rule(_named(declared.url))
     except ValueError as error:
         return str(error)
     if declared.secrets and place.scheme == "http":

@@ -33,7 +33,7 @@ from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.mcp.session import DISCOVER_S, McpError, is_refusal
 from tamis.server.runtime.handlers.secrets import NOTHING, Given
 from tamis.server.runtime.settings.config import McpServer, Settings
-from tamis.server.runtime.settings.mcp_servers import ACCESS_TOKEN, as_run, folder_of, problem
+from tamis.server.runtime.settings.mcp_servers import ACCESS_TOKEN, as_run, folder_of, host_of, problem
 from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class McpServers:
             handler=ExternalScript(declared.script, declared.language),
             security_context=SecurityContext(
                 FileAccess(declared.allow_read, declared.allow_write),
-                NetworkAccess(declared.allow_hosts),
+                NetworkAccess(declared.allow_hosts, host_of(declared)),
                 secrets=declared.secrets,
             ),
         )
