@@ -276,6 +276,8 @@ def test_a_server_tells_that_its_tools_changed_while_nobody_calls_it(
     first, second = run(tmp_path, remote.far, times=2)
     assert first.status == "success"
     assert "has no tool 'echo'" in str(second.error)
+    # mcp 3: a manifest is its author's and what approvals are bound to; nothing writes it anew by itself
+    assert [any("said that its tools changed" in line for line in one.logs) for one in (first, second)] == [False, True]
 
 
 @pytest.mark.parametrize("how", ["another version", "slow", "no versions"])

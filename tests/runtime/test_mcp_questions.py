@@ -433,6 +433,34 @@ def test_a_question_is_for_one_call_alone() -> None:
     asyncio.run(work())
 
 
+def test_an_answer_after_its_cancel_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mcp 3: a server that answers a request that was given up costs the one that waits nothing."""
+    monkeypatch.setattr("tamis.server.runtime.handlers.mcp.session.STRANGE_S", 0)
+
+    async def work() -> None:
+        ends = Queue()
+        session = McpSession(ends, lambda _text: None)
+        starting = asyncio.ensure_future(session.start())
+        ends.say(id=1, error={"code": -32601, "message": "?"})
+        await asyncio.sleep(0.05)
+        ends.say(id=2, result={"protocolVersion": "2025-06-18"})
+        await starting
+        waits, given_up = [asyncio.ensure_future(session.call("a", {}, {}, None)) for _ in range(2)]
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.wait({given_up})
+        ends.say(id=4, result={"content": []})
+        ends.say(id=4, error={"code": -32800, "message": "cancelled"})
+        await asyncio.sleep(0.05)
+        assert [told["params"]["requestId"] for told in ends.written if "cancelled" in told.get("method", "")] == [4]
+        assert not waits.done()
+        ends.say(id=3, result={"content": [], "of": "the first"})
+        assert (await waits)["of"] == "the first"
+        await session.close()
+
+    asyncio.run(work())
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "enum", "oneOf", "const", "title", "a"]), inner, max_size=3),

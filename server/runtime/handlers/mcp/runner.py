@@ -148,6 +148,11 @@ async def _called(
     from tamis.server.runtime.handlers.mcp.elicitation import Questions, modes_of
     from tamis.server.runtime.handlers.mcp.session import McpError
 
+    if session.tools_changed:
+        lines.append(
+            f"the MCP server '{handler.server}' said that its tools changed since it was started; the manifests are as they were"
+            f" written, 'tamis import mcp --server {handler.server}' writes them anew"
+        )
     known = await session.tools()
     if handler.tool not in known:
         raise McpError(f"it has no tool '{handler.tool}'{hint(best(handler.tool, known))}")

@@ -117,6 +117,8 @@ class McpSession:
         self._listens: set[int] = set()
         """The requests that are answered at their end only."""
         self._tools: dict[str, dict[str, Any]] | None = None
+        self.tools_changed = False
+        """Whether it has said so since it was started: what was imported of its tools may be stale."""
         self.heard = 0
         """How many lines it has said."""
         self.version = ""
@@ -508,8 +510,8 @@ class McpSession:
                 self._fail(meant, f"its answer to request {meant} has the id {number!r}, which is not the request's")
                 return
         alone = self._alone()
-        if alone is None or (isinstance(number, int) and not isinstance(number, bool) and 0 < number < alone):
-            return  # late, or given twice
+        if alone is None or (isinstance(number, int) and not isinstance(number, bool) and 0 < number <= self._number):
+            return  # late, as after a cancel, or given twice
         reason = f"it answered with the id {str(number)[:40]!r}, which no request has, and not to request {alone}"
         if number is None:
             error = message.get("error")
@@ -574,7 +576,7 @@ class McpSession:
 
     def _noticed(self, method: str, params: dict[str, Any]) -> None:
         if method == "notifications/tools/list_changed":
-            self._tools = None
+            self._tools, self.tools_changed = None, True
         elif method == "notifications/cancelled":
             taken_back = params.get("requestId")
             if isinstance(taken_back, int | str) and (question := self._questions.pop(taken_back, None)) is not None:
