@@ -20,7 +20,7 @@
          ;; eglot-ensure connects after the command, and in batch mode there is none.
          (run-hooks 'post-command-hook))
        (wait (what test)
-         (let ((tries 400))
+         (let ((tries 1600))
            (while (and (> tries 0) (not (funcall test)))
              (accept-process-output nil 0.025)
              (setq tries (1- tries)))
@@ -31,7 +31,7 @@
          (cl-some (lambda (message) (string-match-p (regexp-quote text) message)) (messages))))
     (let (manifest mended places labels calls plain
           hover signature told exited definition references menu symbols formatted renamed fixed ran approved denied watched
-          said choice question few more tested cancelled)
+          said choice question few more tested cancelled patience)
       (advice-add 'message :before (lambda (format &rest arguments)
                                      (when format (push (apply #'format format arguments) said))))
       (cl-labels
@@ -85,6 +85,7 @@
                   (lambda (prompt items &rest _)
                     (let ((titles (mapcar (lambda (item) (if (consp item) (car item) item)) items)))
                       (when (string-match-p "Choose an option" prompt) (setq question (cons prompt titles)))
+                      (when patience (setq jsonrpc-default-request-timeout patience))
                       (or (cl-find-if (lambda (title) (cl-some (lambda (wish) (string-match-p (regexp-quote wish) title))
                                                                (ensure-list choice)))
                                       titles)
@@ -152,7 +153,11 @@
       (visit "sleeps.tam")
       (wait "a server" (lambda () (eglot-current-server)))
       (at "core:sleep" 2)
-      (let ((jsonrpc-default-request-timeout 2)) (ignore-errors (act "Run")))
+      ;; Short is the patience for the run, and not for the list of actions.
+      (let ((jsonrpc-default-request-timeout jsonrpc-default-request-timeout))
+        (setq patience 2)
+        (ignore-errors (act "Run")))
+      (setq patience nil)
       (setq said nil)
       (tamis-cancel)
       (wait "the end of the run" (lambda () (heard "cancelled")))

@@ -66,7 +66,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert result.exists(), (run.stdout + run.stderr)[:2000]
