@@ -389,6 +389,12 @@ class Session:
         if self._framework is not None:
             self._framework.texts_changed()
 
+    def files_changed(self) -> None:
+        """A workflow may have come or gone that a profile lists or another workflow names."""
+        self.diagnostics.refresh(
+            document for document in self.documents.values() if document.kind in ("profile", "workflow")
+        )
+
     def _owe_refreshes(self) -> None:
         """The client is to ask again for what it shows of tools beside their findings."""
         if self.initialize is None:

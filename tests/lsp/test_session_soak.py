@@ -66,13 +66,18 @@ CALLS = ("callHierarchy/incomingCalls", "callHierarchy/outgoingCalls")
 """Ask about an item that ``textDocument/prepareCallHierarchy`` gave."""
 OURS = {"initialize", "shutdown", "experimental/discoverTest", "experimental/runTest"}
 MAX_IN_FLIGHT = 40
+READS = (0, 0, 0, 0, 1, 1, 2, 5)
+"""How many messages are read after a request."""
 
 
 class Soak:
-    """A client that does whatever comes to its mind, and remembers what it did."""
+    """A client that does whatever comes to its mind, and remembers what it did. What it does to documents and files follows from the seed
+    alone, however fast the server answers: each step has random numbers of its own, and no answer decides how documents go on."""
 
     def __init__(self, root: Path, seed: int, encoding: PositionEncoding, *, watches: bool) -> None:
         self.root = root
+        self.seed = seed
+        self.done = 0
         self.random = random.Random(seed)
         self.encoding: PositionEncoding = encoding
         self.watches = watches
@@ -92,8 +97,13 @@ class Soak:
             path.write_bytes(text.encode())
         (root / "echo.py").write_text("")
         (root / "sub" / "echo.py").write_text("")
-        self.client = Client()
-        self.announced = self.client.start(root, self.capabilities(), {"trusted": False})["capabilities"]
+        self.client = self.connect()
+
+    def connect(self) -> Client:
+        """A server of this folder."""
+        client = Client()
+        client.start(self.root, self.capabilities(), {"trusted": False})
+        return client
 
     def sample(self) -> dict[str, str]:
         return {**TEXTS, **{name: manifest(tool_id, "a") for name, tool_id in MANIFESTS.items()}}
@@ -161,8 +171,9 @@ class Soak:
         if self.random.random() < 0.1:
             self.cancelled.add(sent)
             self.client.notify("$/cancelRequest", {"id": sent})
-        while self.random.random() < 0.5 and self.take(0.001):
-            pass
+        for _ in range(self.random.choice(READS)):
+            if not self.take(0.001):
+                break
 
     # Documents
 
@@ -364,6 +375,8 @@ class Soak:
     # Sessions
 
     def step(self) -> None:
+        self.done += 1
+        self.random.seed(f"{self.seed} {self.done}")
         chance = self.random.random()
         if chance < 0.03 or not self.texts:
             closed = [name for name in self.sample() if name not in self.texts]
@@ -383,6 +396,7 @@ class Soak:
     def finish(self) -> dict[str, list[Any]]:
         """What is said of all at the end. Manifests, workflows, nodes and settings are mended before: a broken one counts as it was,
         which a fresh server cannot know."""
+        self.random.seed(f"{self.seed} end")
         for name, tool_id in MANIFESTS.items():
             if name in self.texts:
                 newline = self.random.choice(["\n", "\r\n"])
@@ -490,6 +504,59 @@ def test_random_session_ends_as_a_fresh_one_begins(
     else:
         run(soak, steps=400)
         assert len(soak.asked) > len(VERBS) // 2
+
+
+class Scripted(Client):
+    """In place of a server: answers every request with null, at once or only when it is waited for."""
+
+    def __init__(self, *, quick: bool) -> None:
+        self.quick = quick
+        self.messages: list[dict[str, Any]] = []
+        self.sent: list[tuple[str, object]] = []
+        self.owed: list[int] = []
+        self.asked = 0
+
+    def send(self, message: dict[str, Any]) -> None:
+        if message["method"] != "$/cancelRequest":
+            self.sent.append((message["method"], message["params"]))
+
+    def request(self, method: str, params: object = None) -> int:
+        self.asked += 1
+        self.owed.append(self.asked)
+        return self.asked
+
+    def next(self, timeout: float = 0.0) -> dict[str, Any]:
+        if not self.owed or not (self.quick or timeout > 1):
+            raise queue.Empty
+        return {"id": self.owed.pop(0), "result": None}
+
+
+class Alone(Soak):
+    """A session without a server."""
+
+    def __init__(self, root: Path, *, quick: bool) -> None:
+        self.scripted = Scripted(quick=quick)
+        super().__init__(root, 1, "utf-16", watches=True)
+
+    def connect(self) -> Client:
+        return self.scripted
+
+
+def test_walk_of_a_session_is_that_of_its_seed_however_fast_the_server_answers(tmp_path: Path) -> None:
+    walks: list[tuple[list[tuple[str, object]], dict[Path, bytes]]] = []
+    for quick in (True, False):
+        soak = Alone(tmp_path, quick=quick)
+        for name in soak.sample():
+            soak.open(name)
+        for _ in range(300):
+            soak.step()
+        soak.finish()
+        files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        walks.append((soak.scripted.sent, files))
+        for path in tmp_path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert walks[0] == walks[1]
+    assert walks[0][0]
 
 
 def test_every_verb_at_every_place_of_every_sample(tmp_path: Path, is_long: bool) -> None:

@@ -19,7 +19,10 @@ from tamis.server.lsp.workspace import elsewhere, scanning
 from tamis.server.lsp.workspace.roots import Root
 from tamis.server.lsp.workspace.scanning import Change, Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
+from tamis.server.runtime.settings.files import folder_time
 from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.texts import checkables
+from tamis.server.runtime.tools.loader import walk_files
 from tamis.server.runtime.tools.sources import composed, find
 from tests.lsp.lsp_client import Client
 from tests.lsp.workspace_folder import CALL, WATCHES, codes, manifest
@@ -531,6 +534,230 @@ def test_what_is_known_stays_what_is_there(
     agrees_with_a_fresh_load(watched)
     if os.path.isdir(root / "closed"):
         (root / "closed").chmod(0o700)
+
+
+# What a session that went on for long knew otherwise than a fresh server (soak of random sessions)
+
+
+def open_in_editor(watched: Watched, path: Path, text: str) -> Document:
+    language = "markdown" if path.suffix == ".md" else "json"
+    document = Document(path.as_uri(), language, 1, text, "utf-32")
+    watched.workspace.note(document)
+    watched.workspace.settle()
+    watched.root.show(str(path), text)
+    return document
+
+
+def close_in_editor(watched: Watched, document: Document) -> None:
+    assert document.path is not None
+    watched.workspace.forget(document)
+    watched.root.hide(document.path)
+
+
+def test_manifest_that_was_broken_saved_and_closed_counts_as_it_is_on_disk(root: Path) -> None:
+    watched = Watched(root)
+    path = root / "echo.tool.json"
+    broken = manifest().replace('"toolId"', '"tool')
+    document = open_in_editor(watched, path, broken)
+    assert "core:echo" in watched.tools
+    path.write_text(broken)
+    watched.look(path)
+    assert "core:echo" in watched.tools  # half-typed: what it meant stays in force while it is open
+    close_in_editor(watched, document)
+    watched.look(path)
+    assert "core:echo" not in watched.tools
+    agrees_with_a_fresh_load(watched)
+
+
+def settings_change(root: Path) -> list[Path]:
+    (root / "tamis.toml").write_bytes(b"\xff")
+    return [root / "tamis.toml"]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "again"])
+@pytest.mark.parametrize(
+    "happening",
+    [
+        vanish,
+        become_no_text,
+        a_duplicate_comes_first,
+        it_is_ignored,
+        a_workflow_comes,
+        a_workflow_changes,
+        settings_change,
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_what_changes_between_reading_and_listing_is_read_again(
+    root: Path, happening: Callable[[Path], list[Path]], first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a.md").write_text(CALL)
+    (root / "flows").mkdir()
+    (root / "flows" / "a.json").write_text(workflow("values"))
+    (root / "tamis.toml").write_text('workflows = ["flows"]\n')
+    watched = None if first else Watched(root)
+    load, left = Root.load, [happening]
+
+    def loads(self: Root) -> None:
+        load(self)
+        if left:
+            left.pop()(root)
+
+    monkeypatch.setattr(Root, "load", loads)
+    if watched is None:
+        watched = Watched(root)
+    else:
+        loaded = watched
+        loaded.settle(lambda: loaded.scanner.load([loaded.root]))
+    assert not left
+    agrees_with_a_fresh_load(watched)
+
+
+def test_time_of_a_searched_folder_is_from_before_the_search(root: Path) -> None:
+    os.utime(root, ns=(10**18, 10**18))
+
+    def wanted(name: str) -> bool:
+        (root / f"with-{name}").write_text("")
+        return True
+
+    folders: dict[str, int] = {}
+    walk_files(root, wanted, folders)
+    assert folders == {str(root): 10**18}
+    assert folder_time(str(root)) != 10**18
+
+
+@pytest.mark.parametrize("of_folder", [False, True], ids=["file", "folder"])
+def test_change_in_the_same_moment_as_the_one_before_is_found(
+    root: Path, of_folder: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File systems count time in steps: a second change within one leaves no sign."""
+    monkeypatch.setattr(scanning, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(scanning, "FRESH_NS", 10**12)
+    watched = Watched(root)
+    path = root / "echo.tool.json"
+    before = (root if of_folder else path).stat().st_mtime_ns
+    if of_folder:
+        (root / "new.tool.json").write_text(manifest("core:newt"))
+        os.utime(root, ns=(before, before))
+    else:
+        path.write_text(manifest("core:newt"))
+        os.utime(path, ns=(before, before))
+    assert "core:newt" not in watched.tools
+    monkeypatch.setattr(scanning, "FRESH_NS", 0)
+    watched.scanner.poll(True)
+    until = time.monotonic() + 20
+    while "core:newt" not in watched.tools:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    watched.scanner.poll(False)
+
+
+def test_document_without_a_file_is_forgotten_when_it_is_closed(root: Path) -> None:
+    watched = Watched(root)
+    document = open_in_editor(watched, root / "new.md", CALL)
+    assert "new.md" in watched.files
+    close_in_editor(watched, document)
+    watched.look(root / "new.md")
+    assert "new.md" not in watched.files
+
+
+@pytest.mark.parametrize("beside", ["tamis.toml", "folder", "flows"])
+def test_closed_document_counts_as_its_file_whatever_changed_at_the_same_time(root: Path, beside: str) -> None:
+    (root / "a.md").write_text(CALL)
+    (root / "tamis.toml").write_text('workflows = ["flows"]\n')
+    watched = Watched(root)
+    document = open_in_editor(watched, root / "a.md", CALL + CALL)
+    close_in_editor(watched, document)
+    if beside == "tamis.toml":
+        (root / beside).write_text('workflows = ["flows"]\n# more\n')
+    else:
+        (root / beside).mkdir()
+    watched.look(root / beside, root / "a.md")
+    assert watched.workspace.index.text(str(root / "a.md")) == CALL
+    agrees_with_a_fresh_load(watched)
+
+
+def test_reading_that_a_newer_one_makes_moot_leaves_nothing_unread(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "a.md").write_text(CALL)
+    (root / "b.md").write_text(CALL)
+    watched = Watched(root)
+    (root / "a.md").write_text(CALL + CALL)
+    (root / "b.md").unlink()
+    load, left = Root.load, [1]
+
+    def loads(self: Root) -> None:
+        load(self)
+        if left:
+            left.pop()
+            watched.scanner.load([self])
+
+    monkeypatch.setattr(Root, "load", loads)
+    watched.settle(lambda: watched.scanner.load([watched.root]))
+    assert not left
+    agrees_with_a_fresh_load(watched)
+
+
+def test_older_text_of_a_document_never_comes_after_the_newer_one_into_the_index(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Watched(root).workspace
+    older, newer = (Document((root / "a.md").as_uri(), "markdown", 1, text, "utf-32") for text in (CALL, CALL + CALL))
+    update, others = workspace.index.update, list[threading.Thread]()
+
+    def updates(path: str, text: str) -> None:
+        if text == older.text:
+            workspace.note(newer)
+            others.append(threading.Thread(target=workspace.settle))
+            others[0].start()
+            others[0].join(0.1)  # goes ahead only where nothing holds it back
+        update(path, text)
+
+    monkeypatch.setattr(workspace.index, "update", updates)
+    workspace.note(older)
+    workspace.settle()
+    others[0].join(20)
+    assert workspace.index.text(str(root / "a.md")) == newer.text
+
+
+def test_what_is_looked_up_while_files_change_is_looked_up_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = Watched(root).workspace
+    document = Document((root / "echo.tool.json").as_uri(), "json", 1, manifest(), "utf-32")
+    beside, left = checkables.files_beside, [1]
+
+    def files_beside(folder: str) -> Any:
+        facts = beside(folder)
+        if left:
+            left.pop()
+            (root / "echo.py").unlink()
+            workspace.forget_facts()
+        return facts
+
+    monkeypatch.setattr(checkables, "files_beside", files_beside)
+    assert workspace.snapshot(document).folder != workspace.snapshot(document).folder
+
+
+def test_workflow_that_only_the_editor_has_reaches_profiles_and_other_workflows(root: Path) -> None:
+    (root / "tamis.toml").write_text('workflows = ["flows"]\n')
+    (root / "flows").mkdir()
+    (root / "flows" / "bad.json").write_bytes(b"\xff")
+    profile, flow = ((root / name).as_uri() for name in ("agent_profile.json", "flows/bad.json"))
+
+    def lacks_workflow() -> bool:
+        return "PF611" in {finding["code"] for finding in client.published(profile)}
+
+    with Client(inside=True) as client:
+        client.start(root, WATCHES)
+        client.open(profile, '{"tool_ids_inventory": ["workflow:bad"]}', "json")
+        assert lacks_workflow()
+        client.open(flow, workflow("values"), "json")
+        assert not lacks_workflow()
+        client.change(flow, {"text": "{}"})
+        assert lacks_workflow()
+        client.change(flow, {"text": workflow("values")})
+        assert not lacks_workflow()
+        client.notify("textDocument/didClose", {"textDocument": {"uri": flow}})
+        assert lacks_workflow()
+        client.stop()
 
 
 def test_folder_that_is_closed_is_forgotten(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -30,7 +30,8 @@ def changed(session: Session, params: DidChangeParams) -> None:
 
 def _put(session: Session, document: Document) -> None:
     session.documents[document.uri] = document
-    session.workspace.note(document)
+    if session.workspace.note(document):
+        session.files_changed()
     session.diagnostics.changed(document)
     root = session.workspace.root_of(document.path)
     if (

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tamis.server.runtime.settings.files import Stamp, stamp_of
+
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import Manifest, ManifestReading
     from tamis.protocols.workflow.reading import WorkflowReading
@@ -47,7 +49,10 @@ class Root:
         self._files: dict[str, str] = {}
         self._problems: dict[str, RegistryError] = {}
         self._open: dict[str, str] = {}
-        self._read: dict[str, tuple[str, Meaning]] = {}
+        self._stamps: dict[str, Stamp | None] = {}
+        """The definitions' files as they were before they were read; None for what could not be read."""
+        self._read: dict[str, tuple[str | None, Meaning]] = {}
+        """What each definition means and the text it was read from; None where the file on disk is to be read first."""
         self._given: list[Tool] = []
         self._write_roots: list[str] = []
         self._registry: Registry | None = None
@@ -108,6 +113,8 @@ class Root:
             self._tops, self._flows, self._there = tops, flows, there
             self._write_roots = inner_write_roots(Path(self.path), settings)
             self._files = files
+            self._stamps = {self.spelled(file.path): file.seen for file in contents.files}
+            self._stamps.update((self.spelled(error.path), None) for error in contents.errors)
             # What an open file meant before it was broken stays known.
             self._read = {**{path: old for path, old in self._read.items() if path in self._open}, **read}
             self._problems = {
@@ -119,6 +126,13 @@ class Root:
             self._fresh = False
             self._dirty.add("")
         self.loaded.set()
+
+    def overtaken(self, listed: Iterable[str]) -> list[str]:
+        """Definitions that came, went or changed after ``load`` had read them, of those and of the files that were ``listed`` since."""
+        moved = [path for path, stamp in self._stamps.items() if stamp_of(path) != stamp and self.may_define(path)]
+        return moved + [
+            path for path in listed if path not in self._stamps and self.may_define(path) and self.searches(path)
+        ]
 
     def _folders(self, names: Iterable[str]) -> tuple[str, ...]:
         from tamis.server.runtime.settings.files import can_be_path
@@ -265,6 +279,9 @@ class Root:
         with self._lock:
             if self._open.pop(path, None) is None:
                 return False
+            if (known := self._read.get(path)) is not None:
+                # It may be what the definition meant before it was broken, and the broken text may have been saved.
+                self._read[path] = (None, known[1])
             self._fresh = False
             self._dirty.add("")
             return True

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tamis.protocols.invisible import visible_line
-from tamis.server.runtime.settings.files import Stamp, folder_time, stamp_of
+from tamis.server.runtime.settings.files import FRESH_NS, Stamp, folder_time, stamp_of
 
 if TYPE_CHECKING:
     from tamis.server.lsp.workspace.roots import Root
@@ -74,6 +74,17 @@ class Change(msgspec.Struct, frozen=True):
     tools: bool
     listing: bool
     paths: frozenset[str]
+
+
+def _seen_of(path: str) -> Stamp | None:
+    """A file's stamp to be compared later. Where it changed just now it is none that the file keeps: the next change may leave no sign."""
+    stamp = stamp_of(path)
+    return (*stamp[:2], -1) if stamp is not None and _is_fresh(stamp[0], time.time_ns()) else stamp
+
+
+def _is_fresh(changed: int, looked: int) -> bool:
+    """Whether a change was so shortly before a look that the next one may have the same time; what is from the future is not."""
+    return looked - FRESH_NS < changed < time.time_ns() + FRESH_NS
 
 
 class _Listing:
@@ -206,13 +217,25 @@ class Scanner:
             sys.stderr.write(visible_line(f"tamis: {what} could not be read: {error!r}") + "\n")
 
     def _load(self, root: Root) -> None:
+        began = time.time_ns()
+        before = self._listings.get(root)
+        configuration = {
+            f"{root.path}/tamis.toml",
+            *(path for path in (before.files if before else ()) if _decides(path)),
+        }
+        stamps = {path: stamp_of(path) for path in configuration}
         root.load()
         assert root.registry is not None
         self._loaded(root)
         if root not in self._workspace.roots:
             return
-        before = self._listings.get(root)
-        listing = self._listings[root] = self._list(root)
+        listing = self._list(root)
+        stamps.update(
+            (path, None) for path in listing.files if _decides(path) and path not in stamps and _since(path, began)
+        )
+        if any(stamp_of(path) != stamp for path, stamp in stamps.items()):
+            self.load([root])
+            return
         gone = set(before.files) - set(listing.files) if before is not None else set[str]()
         if before is not None:
             listing.said = before.said
@@ -220,14 +243,17 @@ class Scanner:
         if root.settings is not None and workspace.index.read_also(workspace.also(), workspace.graphs()):
             workspace.renote_all()
         read = set(gone)
+        if behind := root.overtaken(listing.files):
+            self._take(root, listing, {path: _seen_of(path) for path in behind}, listing_changed=False)
         for path, stamp in listing.files.items():
             if root in self._loads:
-                return  # a newer load of this folder makes this one moot
+                return  # a newer load of this folder makes this one moot, and compares with the listing before it
             if before is None or before.files.get(path) != stamp or not self._workspace.index.knows(path):
                 read.add(path)
                 self._feed(root, listing, path, stamp)
         for path in gone:
             self._drop(path)
+        self._listings[root] = listing
         self._workspace.settle()
         self._workspace.index.settle()
         root.indexed.set()
@@ -238,6 +264,7 @@ class Scanner:
         from tamis.server.runtime.tools.loader import walk_files
 
         listing = _Listing()
+        began = time.time_ns()
         tops: list[tuple[str, Callable[[str], bool]]] = [(root.path, may_be_wanted)]
         tops += [(top, is_definition_or_ignore) for top in root.tops if not root.contains(root.spelled(top))]
         # Also those in the folder: a workflow may have a name that no other text would be searched by.
@@ -245,7 +272,7 @@ class Scanner:
         for top, wanted in tops:
             if not os.path.isdir(top):
                 continue
-            folders: list[str] = []
+            folders: dict[str, int] = {}
             paths, problems = walk_files(Path(top), wanted, folders)
             for problem in problems:
                 if problem.cut:
@@ -254,9 +281,9 @@ class Scanner:
                     )
             for path in paths:
                 if not root.excludes(path):
-                    listing.files[path] = stamp_of(path)
-            for folder in folders:
-                listing.folders[folder] = folder_time(folder)
+                    listing.files[path] = _seen_of(path)
+            for folder, seen in folders.items():
+                listing.folders[folder] = -2 if _is_fresh(seen, began) else seen
         return listing
 
     def _feed(self, root: Root, listing: _Listing, path: str, stamp: Stamp | None) -> None:
@@ -322,16 +349,18 @@ class Scanner:
     def _look_in(self, root: Root, listing: _Listing, paths: list[str]) -> None:
         from tamis.server.runtime.tools.loader import walk_reaches
 
+        rest = [path for path in paths if not _decides(path)]
         if root.folders_differ():
-            self.load([root])
+            # All is read anew, but for what a closed document left: its file is the same, and its text counts again.
+            self._put([root], rest)
             return
         files: dict[str, Stamp | None] = {}
         relist = False
         for path in paths:
-            stamp = stamp_of(path)
+            stamp = _seen_of(path)
             name = os.path.basename(path)
-            if name in CONFIGURATION and (path in listing.files or stamp is not None):
-                self.load([root])
+            if _decides(path) and (path in listing.files or stamp is not None):
+                self._put([root], rest)
                 return
             known = path in listing.files
             wanted = may_be_wanted(name) or root.may_define(path)
@@ -339,7 +368,8 @@ class Scanner:
             reached = reached and not root.excludes(path)
             if stamp is not None and wanted and reached:
                 files[path] = stamp
-            elif known:
+            elif known or self._workspace.index.knows(path):
+                # Known from the editor alone: a document that is closed now, and has no file.
                 files[path] = None
             else:
                 # A folder that came or went takes its files along; a script only comes or goes.
@@ -349,23 +379,25 @@ class Scanner:
                     or any(_below(path, folder) or folder == path for folder in listing.folders)
                 )
         if relist:
-            self._relist(root, listing)
+            self._relist(root, listing, files)
         else:
             self._take(root, listing, files, listing_changed=True)
 
-    def _relist(self, root: Root, before: _Listing) -> None:
+    def _relist(self, root: Root, before: _Listing, told: Mapping[str, Stamp | None] | None = None) -> None:
+        """Lists a folder anew and reads what differs, and what is ``told`` to differ."""
         if root.folders_differ():
-            self.load([root])
+            self._put([root], told or ())
             return
         listing = self._list(root)
         changed = {path: stamp for path, stamp in listing.files.items() if before.files.get(path) != stamp}
         gone = before.files.keys() - listing.files.keys()
-        if any(os.path.basename(path) in CONFIGURATION for path in (*changed, *gone)):
-            self.load([root])
+        if any(_decides(path) for path in (*changed, *gone)):
+            self._put([root], told or ())
             return
         listing.said |= before.said
         self._listings[root] = listing
         changed.update(dict.fromkeys(gone))
+        changed = {path: listing.files.get(path, stamp) for path, stamp in (told or {}).items()} | changed
         self._take(root, listing, changed, listing_changed=True)
 
     def _take(self, root: Root, listing: _Listing, files: Mapping[str, Stamp | None], *, listing_changed: bool) -> None:
@@ -401,8 +433,8 @@ class Scanner:
             if any(folder_time(folder) != mtime for folder, mtime in listing.folders.items()):
                 self._relist(root, listing)
                 continue
-            changed = {path: now for path, stamp in listing.files.items() if (now := stamp_of(path)) != stamp}
-            if any(os.path.basename(path) in CONFIGURATION for path in changed):
+            changed = {path: now for path, stamp in listing.files.items() if (now := _seen_of(path)) != stamp}
+            if any(_decides(path) for path in changed):
                 self.load([root])
             elif changed:
                 self._take(root, listing, changed, listing_changed=False)
@@ -417,6 +449,16 @@ class Scanner:
         for path in listing.files if listing is not None else ():
             if path not in kept:
                 self._drop(path)
+
+
+def _decides(path: str) -> bool:
+    return os.path.basename(path) in CONFIGURATION
+
+
+def _since(path: str, began: int) -> bool:
+    """Whether a file changed since a moment, or so shortly before that it cannot be told."""
+    stamp = stamp_of(path)
+    return stamp is not None and stamp[0] > began - FRESH_NS
 
 
 def _below(top: str, path: str) -> bool:

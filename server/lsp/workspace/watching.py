@@ -108,7 +108,6 @@ def changed(session: Session, change: Change) -> None:
         session.diagnostics.refresh(document for document in session.documents.values() if document.kind == "manifest")
     if not change.tools and any(path.endswith(TEXTS) for path in change.paths):
         session.texts_changed()
-    if any(path.endswith((".json", ".jsonc")) for path in change.paths):
-        # A workflow that a profile lists may have come or gone.
-        session.diagnostics.refresh(document for document in session.documents.values() if document.kind == "profile")
+    if not change.tools:
+        session.files_changed()
     session.reports.changed()

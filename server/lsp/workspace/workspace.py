@@ -53,6 +53,8 @@ class Workspace:
         self._owed: dict[str, Document] = {}
         self._index: WorkspaceIndex | None = None
         self._index_lock = threading.Lock()
+        self._settle_lock = threading.Lock()
+        """Held from taking a document to the end of its entry in the index: two threads would leave the older text there."""
         self.client = ClientSettings()
         """The editor's own settings."""
 
@@ -125,22 +127,29 @@ class Workspace:
                     self._index = WorkspaceIndex()
         return self._index
 
-    def note(self, document: Document) -> None:
-        """A document was opened or edited: it counts instead of its file. Costs nothing until the index is asked."""
+    def note(self, document: Document) -> bool:
+        """A document was opened or edited: it counts instead of its file. Says whether it is a workflow now and was none, or the other way
+        round; of what is no JSON it costs nothing until the index is asked."""
         name = index_name(document)
-        if name is not None:
-            self._open[name] = self._owed[name] = document
+        if name is None:
+            return False
+        known = document.kind == "workflow" and self.index.knows(name)
+        self._open[name] = self._owed[name] = document
+        if document.kind != "workflow":
+            return False
+        self.settle()
+        return self.index.knows(name) != known
 
     def settle(self) -> None:
         """Brings the index up to date with the open documents; any thread."""
         while self._owed:
-            try:
-                name, document = self._owed.popitem()
-            except KeyError:  # another thread took the last one
-                return
-            self.index.update(name, document.text)
-            if name not in self._open:  # closed meanwhile
-                self.index.remove(name)
+            with self._settle_lock:
+                try:
+                    name, document = self._owed.popitem()
+                except KeyError:  # another thread took the last one
+                    return
+                if self._open.get(name) is document:  # neither closed nor edited meanwhile
+                    self.index.update(name, document.text)
 
     def renote_all(self) -> None:
         """Other files matter to the index now, open ones too."""
@@ -177,8 +186,9 @@ class Workspace:
         self._past.pop(document.uri, None)
         name = index_name(document)
         if name is not None and self._open.get(name) is document:
-            del self._open[name]
-            self._owed.pop(name, None)
+            with self._settle_lock:
+                del self._open[name]
+                self._owed.pop(name, None)
             inside = any(root.contains(name) for root in self._roots)
             if not inside and self._index is not None:
                 self._index.remove(name)
@@ -323,8 +333,8 @@ class Workspace:
 
     def forget_facts(self) -> None:
         """Files changed on disk: facts are looked up anew."""
-        self._facts.clear()
-        self._scripts.clear()
+        # New tables: what another thread is just looking up goes into the old ones.
+        self._facts, self._scripts = {}, {}
 
     def _script(self, document: Document) -> ScriptFile | None:
         """The script that a manifest names, as it is on disk; looked up again after a while or when its name changed."""
@@ -339,17 +349,19 @@ class Workspace:
             files = whole.find('"files"')
             named += whole[files : files + 1_024]
         now = time.monotonic()
-        known = self._scripts.get(document.path)
+        scripts = self._scripts
+        known = scripts.get(document.path)
         if known is not None and now - known[0] < FACTS_SECONDS and known[1] == named:
             return known[2]
         read = script_beside(document.path, whole or named)
         script = ScriptFile(*read) if read is not None else None
-        self._scripts[document.path] = (now, named, script)
+        scripts[document.path] = (now, named, script)
         return script
 
     def _folder_facts(self, folder: str) -> FolderFacts | None:
         now = time.monotonic()
-        known = self._facts.get(folder)
+        folders = self._facts
+        known = folders.get(folder)
         if known is not None and now - known[0] < FACTS_SECONDS:
             return known[1]
         from tamis.server.runtime.texts.checkables import files_beside
@@ -357,7 +369,7 @@ class Workspace:
         if not os.path.isdir(folder):  # a manifest that was never saved
             return None
         facts = FolderFacts(*files_beside(folder))
-        self._facts[folder] = (now, facts)
+        folders[folder] = (now, facts)
         return facts
 
 

@@ -197,6 +197,10 @@ def folder_time(folder: str) -> int:
         return -1
 
 
+FRESH_NS = 50_000_000
+"""What changed so shortly before it was looked at may change again without any sign of it: file systems count time in steps."""
+
+
 def can_be_path(name: str) -> bool:
     """Whether the system can be asked for a name at all: it holds no NUL and no half of a surrogate pair."""
     try:

@@ -17,7 +17,7 @@ from typing import Protocol as TypingProtocol
 
 import msgspec
 
-from tamis.server.runtime.settings.files import can_be_path, shown_name
+from tamis.server.runtime.settings.files import Stamp, can_be_path, folder_time, shown_name
 
 SUFFIX = ".tool.json"
 NODE_SUFFIX = ".node.json"
@@ -39,6 +39,11 @@ class FoundFile(msgspec.Struct, frozen=True):
     path: str
     text: str
     stamp: FileStamp | None = None
+
+    @property
+    def seen(self) -> Stamp | None:
+        """The same as ``stamp_of`` would have said before the reading."""
+        return None if self.stamp is None else (self.stamp[1], self.stamp[0], self.stamp[3])
 
 
 class LoadProblem(msgspec.Struct, frozen=True):
@@ -98,12 +103,13 @@ def definition_files(root: Path, folders: tuple[str, ...]) -> tuple[list[str], l
 
 
 def walk_files(
-    top: Path, wanted: Callable[[str], bool], folders: list[str] | None = None
+    top: Path, wanted: Callable[[str], bool], folders: dict[str, int] | None = None
 ) -> tuple[list[str], list[LoadProblem]]:
     """The entries below ``top`` whose name is wanted, in a stable order, and what could not be searched.
 
     Ignore files count, links to folders are not followed, and the walk is bounded. A folder with a wanted name is given
-    like a file, so that the reader of it can say what is wrong with it. ``folders`` takes every folder that was searched.
+    like a file, so that the reader of it can say what is wrong with it. ``folders`` takes every folder that was searched, with its time from
+    before: what comes or goes while it is searched is a change.
     """
     problems: list[LoadProblem] = []
     return _walk(top, wanted, problems, folders), problems
@@ -181,13 +187,14 @@ def is_definition(name: str) -> bool:
 
 
 def _walk(
-    top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem], folders: list[str] | None = None
+    top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem], folders: dict[str, int] | None = None
 ) -> list[str]:
     files: list[str] = []
     entries_left = MAX_ENTRIES
     stack: list[tuple[str, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(str(top), 0, _outer_rules(top))]
     while stack:
         folder, depth, rules = stack.pop()
+        before = -1 if folders is None else folder_time(folder)
         try:
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=_name_of)
@@ -197,7 +204,7 @@ def _walk(
         if any(entry.name in IGNORE_FILES for entry in listed):
             rules = (*rules, *_rules_of(Path(folder)))
         if folders is not None:
-            folders.append(folder)
+            folders[folder] = before
         below: list[tuple[str, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
         for entry in listed:
             entries_left -= 1

@@ -13,11 +13,8 @@ from pathlib import Path
 import msgspec
 
 from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.settings.files import FILE_NAME, Stamp, can_be_path, folder_time, stamp_of
+from tamis.server.runtime.settings.files import FILE_NAME, FRESH_NS, Stamp, can_be_path, folder_time, stamp_of
 from tamis.server.runtime.tools.loader import IGNORE_FILES, is_definition, walk_files
-
-FRESH_NS = 50_000_000
-"""What changed so shortly before it was looked at may change again without any sign of it: file systems count time in steps."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -68,10 +65,7 @@ def _add(top: Path, folders: dict[str, int], files: dict[str, Stamp | None], *, 
         wanted = is_definition
     else:
         from tamis.server.runtime.tools.workflows import is_workflow_name as wanted
-    searched: list[str] = []
     # Ignore files decide what is found.
-    paths, _ = walk_files(real, lambda name: wanted(name) or name in IGNORE_FILES, searched)
-    for folder in searched:
-        folders[folder] = folder_time(folder)
+    paths, _ = walk_files(real, lambda name: wanted(name) or name in IGNORE_FILES, folders)
     for path in paths:
         files[path] = stamp_of(path)

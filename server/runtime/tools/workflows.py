@@ -120,7 +120,7 @@ def workflow_files(root: Path, folders: Iterable[str]) -> tuple[list[FoundFile],
                 continue
             manifest_file = read_manifest_file(path)
             if isinstance(manifest_file, FoundFile):
-                files[path] = FoundFile(path, workflow_text(manifest_file.text))
+                files[path] = FoundFile(path, workflow_text(manifest_file.text), manifest_file.stamp)
             else:
                 errors.append(RegistryError(path, manifest_file.message))
     return list(files.values()), errors
