@@ -156,11 +156,17 @@
       ;; Short is the patience for the run, and not for the list of actions.
       (let ((jsonrpc-default-request-timeout jsonrpc-default-request-timeout))
         (setq patience 2)
+        (setq said nil)
         (ignore-errors (act "Run")))
       (setq patience nil)
-      (setq said nil)
-      (tamis-cancel)
-      (wait "the end of the run" (lambda () (heard "cancelled")))
+      ;; On a busy machine the run may not have begun: a person would ask again, too.
+      (let ((asked 0.0))
+        (wait "the end of the run"
+              (lambda ()
+                (when (and (not (heard "cancelled")) (> (- (float-time) asked) 2))
+                  (setq asked (float-time))
+                  (tamis-cancel))
+                (heard "cancelled"))))
       (setq cancelled (heard "cancelled"))
       (visit "tools/broken.tool.json")
       (setq menu (mapcar #'substring-no-properties (flatten-tree (mapcar (lambda (kind) (mapcar #'car (cdr kind))) (eglot-imenu)))))

@@ -194,7 +194,7 @@ export function windowOf(page, config, seen) {
   }
 
   async function until(what, holds) {
-    for (let tries = 0; tries < 400; tries += 1) {
+    for (let tries = 0; tries < 1800; tries += 1) {
       if (holds()) return;
       await new Promise((wake) => setTimeout(wake, 50));
     }
