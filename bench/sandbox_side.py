@@ -156,17 +156,19 @@ def rate(bun: str) -> dict[str, dict[str, float]]:
         return total / (time.perf_counter() - started)
 
     async def all_of() -> dict[str, dict[str, float]]:
-        pool = Pool(PoolSettings(eager=True))
+        pool, waiting = Pool(PoolSettings(eager=True, templates=True)), Pool(PoolSettings(eager=True))
         kinds: dict[str, Callable[[RunRequest], Awaitable[Any]]] = {
             "plain subprocess": plain,
             "cold": lambda one: _called(runner.run, one),
-            "through the pool": lambda one: _called(pool.run, one),
+            "through the pool": lambda one: _called(waiting.run, one),
+            "through the pool, of a template": lambda one: _called(pool.run, one),
         }
         found: dict[str, dict[str, float]] = {kind: {} for kind in kinds}
         for count in AT_ONCE:
             for kind, once in kinds.items():
                 found[kind][str(count)] = await at(count, once)
         await pool.close()
+        await waiting.close()
         return found
 
     return asyncio.run(all_of())

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -50,6 +52,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     max_rss_bytes: int
     pressure: Pressure = Pressure()
     warm: bool = False
+    forked: bool = False
+    """A template made the sandbox."""
     started: bool = True
     """False when a sandbox that waited ended before the script began."""
     monitor_code: int | None = None
@@ -348,6 +352,7 @@ class Standing:
             cpu_ms=max(self._cpu_ms, self._usage.cpu_ms, used.cpu_ms),
             max_rss_bytes=max(self._max_rss, self._usage.rss_bytes, used.peak_bytes),
             warm=self._warm,
+            forked=self._launched.forked,
             started=not stdout.skip,
             monitor_code=self._launched.process.returncode if ending == "exit" else None,
             pressure=self._launched.group.pressure() if self._launched.group is not None else Pressure(),
@@ -396,13 +401,16 @@ class Standing:
             self._collect_monitor()
         if launched.outer_fd >= 0:
             await _pidfd_gone(launched.outer_fd, deadline)
-        if launched.outer_pid:
+        if launched.outer_pid and not launched.forked:
             await self._collect(launched.outer_pid, deadline)
         self._loop.remove_reader(launched.monitor_fd)
         self._reaped = True
 
     def _collect_monitor(self) -> None:
         process = self._launched.process
+        if self._launched.forked:
+            self._collect_forked()
+            return
         try:
             _, status, used = os.wait4(process.pid, 0)
         except ChildProcessError:  # a host that ignores SIGCHLD
@@ -410,6 +418,14 @@ class Standing:
             return
         process.returncode = os.waitstatus_to_exitcode(status)
         self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
+
+    def _collect_forked(self) -> None:
+        launched = self._launched
+        launched.process.returncode = 0
+        if launched.status is not None:
+            launched.status.read_now()
+            self._cpu_ms += launched.status.values.get("cpu-us", 0) / 1000
+            self._max_rss = max(self._max_rss, launched.status.values.get("rss-kb", 0) * 1024)
 
     async def _collect(self, pid: int, deadline: float) -> None:
         """Reap an orphan that came to us. One that its monitor already reaped is counted there."""
@@ -465,3 +481,62 @@ async def _pidfd_gone(fd: int, deadline: float) -> None:
         await _until(gone, deadline)
     finally:
         loop.remove_reader(fd)
+
+
+# Turns
+
+MOST = 64
+"""Sandboxes of one loop that run at once; further runs wait their turn, first come first served. Without a bound, many calls at the same time would
+run this process out of descriptors, and each would take longer to be set up than a sandbox may. Time spent waiting is not a script's: its clock
+starts when it does."""
+_DESCRIPTORS_EACH = 16
+_DESCRIPTORS_LEFT = 128
+_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def at_once() -> int:
+    """How many may run at once: what this process's limit of descriptors allows, at most `MOST`."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return MOST
+    return max(1, min(MOST, (allowed - _DESCRIPTORS_LEFT) // _DESCRIPTORS_EACH))
+
+
+@contextlib.asynccontextmanager
+async def turn(cancelled: asyncio.Event | None) -> AsyncGenerator[bool]:
+    """Wait for a turn and hold it; False, at once, when `cancelled` was set while waiting."""
+    gate = _gate()
+    if not await _passed(gate, cancelled):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        gate.release()
+
+
+def _gate() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    gate = _gates.get(loop)
+    if gate is None:
+        gate = _gates[loop] = asyncio.Semaphore(at_once())
+    return gate
+
+
+async def _passed(gate: asyncio.Semaphore, cancelled: asyncio.Event | None) -> bool:
+    if cancelled is None or not gate.locked():
+        await gate.acquire()
+        return True
+    passing = asyncio.ensure_future(gate.acquire())
+    stopping = asyncio.ensure_future(cancelled.wait())
+    passed = False
+    try:
+        await asyncio.wait({passing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        passed = passing.done() and not cancelled.is_set()
+        return passed
+    finally:
+        stopping.cancel()
+        if not passed:
+            if passing.done() and not passing.cancelled():
+                gate.release()
+            passing.cancel()

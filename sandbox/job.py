@@ -119,6 +119,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A program of the same language that makes ready for the script and waits for a second word to go (`warm_boot`)."""
     is_gate: bool = False
     """`warm` is the gate itself, and looks at nothing of the tool before the word."""
+    forks: bool = False
+    """`warm` is a template, which makes a sandbox for each call inside this one."""
     environment: str = ""
     """What kind of dependency environment is shown at /env: `python`, `javascript`, or none."""
     uid: int | None = None
@@ -238,14 +240,16 @@ def command(job: Job) -> tuple[Arg, ...]:
     return (job.egress.path, "-I", "-S", "/run/listener.py", Fd("handoff"), *words)
 
 
-def _script_command(job: Job) -> tuple[str, ...]:
+def _script_command(job: Job) -> tuple[Arg, ...]:
     script = f"/tool/{job.script}"
     path, rest = (boot_path(job), (script, *job.args)) if job.boot else (script, job.args)
     program = job.interpreter.path
     if job.interpreter.language == "python":
         # not -I: a script's siblings are importable (trap 19)
         program = "/env/bin/python" if job.environment == "python" else program
-        starter = (warm_boot.PYTHON_PATH,) if job.warm else ()
+        starter: tuple[Arg, ...] = (warm_boot.PYTHON_PATH,) if job.warm else ()
+        if job.forks:
+            starter = (*starter, Fd("control"))
         return (*job.interpreter.command(program), "-s", "-B", *starter, path, *rest)
     if job.interpreter.language == "nodejs":
         heap = max(16, job.limits.memory_bytes * 3 // 4 // MIB)

@@ -22,6 +22,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, Protocol
 
 from tamis.sandbox import lifeline
 from tamis.sandbox.descriptors import Descriptors, StatusLines, memory_file, pipe, words
@@ -37,13 +38,20 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PIDFD_INFO, _PIDFD_INFO_BYTES, _PIDFD_INFO_EXIT, _EXIT_CODE_AT = 0xC040FF0B, 64, 8, 60
 
 
+class Monitor(Protocol):
+    """The outermost process of a sandbox."""
+
+    pid: int
+    returncode: Any
+
+
 class Launched:
     """A sandbox that is set up, limited, and waits at its gate."""
 
-    def __init__(self, process: subprocess.Popen[bytes], fds: Descriptors) -> None:
+    def __init__(self, process: Monitor, fds: Descriptors, monitor_fd: int = -1) -> None:
         self.process = process
         self.fds = fds
-        self.monitor_fd = os.pidfd_open(process.pid)
+        self.monitor_fd = os.pidfd_open(process.pid) if monitor_fd < 0 else monitor_fd
         self.init_pid = 0
         """The pid 1 of the script's namespace, as this process sees it."""
         self.outer_pid = 0
@@ -56,6 +64,8 @@ class Launched:
         self.group: cgroups.Group | None = None
         """The run's control group; everything of the run has been in it since its start."""
         self.bare = False
+        self.forked = False
+        """A template's: the monitor is no child of ours, ends by itself behind the init, and tells at last what was used."""
         self.identities: dict[str, tuple[int, int]] = {}
         """What must stand at each of `Plan.compared`'s places, by descriptor: (device, inode)."""
         self.started = time.monotonic()
@@ -130,9 +140,9 @@ class Launched:
         """SIGKILL the outermost init, and with it every process below it, then the monitor."""
         if self.bare:
             end_below(self.process.pid)
-        if self.outer_fd < 0 and self.monitor_fd >= 0 and self.process.returncode is None:
+        if self.outer_fd < 0 and self.monitor_fd >= 0 and self.process.returncode is None and not self.forked:
             self._end_early()
-        for fd in (self.outer_fd, self.monitor_fd):
+        for fd in (self.outer_fd,) if self.forked else (self.outer_fd, self.monitor_fd):
             if fd >= 0:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
@@ -391,7 +401,7 @@ async def prepare(launched: Launched, plan: Plan) -> None:
             if pid is None:
                 raise Unavailable("the sandbox did not come up")
             launched.init_pid = pid
-            await _gate(launched.fds.number("stdout"))
+            await at_gate(launched.fds.number("stdout"))
     except TimeoutError:
         raise Unavailable(
             f"the sandbox was not set up within {SETUP_SECONDS:g} s",
@@ -405,14 +415,14 @@ async def _at_gates(launched: Launched, plan: Plan) -> None:
     if "stage-status" in plan.reports:
         launched.stage_status = StatusLines(launched.fds.take("stage-status-read"))
     stdout = launched.fds.number("stdout")
-    await _gate(stdout)
+    await at_gate(stdout)
     _hold(launched, launched.process.pid if plan.bare else _child(launched.process.pid))
     walk.require_same(launched.outer_pid, ((place, launched.identities[name]) for name, place in plan.compared))
     await _limit(launched, plan)
     launched.init_pid = launched.outer_pid
     for _ in range(plan.gates - 1):
         _tell(launched.fds.number("stdin"), b"go\n")
-        await _gate(stdout)
+        await at_gate(stdout)
         inner = _child(launched.outer_pid)
         launched.init_pid = _child(inner) or 0 if inner is not None else 0
         if not launched.init_pid:
@@ -457,12 +467,12 @@ async def wait_ready(launched: Launched) -> None:
     """Wait until the program behind the gate says that it waits too. Raises `Unavailable` when it ends instead."""
     try:
         async with asyncio.timeout(SETUP_SECONDS):
-            await _gate(launched.fds.number("stdout"))
+            await at_gate(launched.fds.number("stdout"))
     except TimeoutError:
         raise Unavailable(f"the interpreter was not ready within {SETUP_SECONDS:g} s") from None
 
 
-async def _gate(stdout: int) -> None:
+async def at_gate(stdout: int) -> None:
     """Wait for the line that the gate writes, and take it off the script's output."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()

@@ -186,6 +186,8 @@ class SandboxInfo(msgspec.Struct, frozen=True):
     version: str = ""
     layers: tuple[str, ...] = ()
     warm: bool = False
+    template: bool = False
+    """A template of this tool's made the sandbox."""
 
 
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from typing import get_args
 
 import msgspec
 
-from tamis.sandbox import classify, engine, host, probe, questions, turns, uids
+from tamis.sandbox import classify, engine, host, probe, questions, template, uids
 from tamis.sandbox.backends import seccomp, unsandboxed
 from tamis.sandbox.backends.choice import BACKENDS, BUBBLEWRAP, explain, is_lack
 from tamis.sandbox.engine import OnOutput
@@ -95,12 +95,12 @@ async def run(
             talk.over()
 
 
-async def run_without(request: RunRequest, layers: frozenset[str]) -> RunOutcome:
+async def run_without(request: RunRequest, layers: frozenset[str], warm: Warm | None = None) -> RunOutcome:
     """For tests only: run with some of `plan.LAYERS` left out, to see that the cases that they hold then fail."""
     unknown = layers - set(LAYERS)
     if unknown:
         raise ValueError(f"unknown layers: {sorted(unknown)}")
-    return await _run(request, layers, None, None)
+    return await _run(request, layers, None, None, warm)
 
 
 async def _run(
@@ -253,7 +253,7 @@ async def _checked_run(
         never.require_shown(host_path)
     violations: list[str] = []
     async with AsyncExitStack() as cleaning:
-        if talk is None and not parks and not await cleaning.enter_async_context(turns.turn(cancelled)):
+        if talk is None and not parks and not await cleaning.enter_async_context(engine.turn(cancelled)):
             return _cancelled_early(info)
         opening = grants.Opening()
         cleaning.callback(opening.close)
@@ -281,12 +281,9 @@ async def _checked_run(
         if warm is not None:
             key = _warm_key(job, opening, file, warm)
             if warm.parks:
-                standing = await _park(request, interpreter, job, opened, info)
-                if reserved is not None:
-                    standing.on_release = reserved.keep()
-                warm.put(key, standing)
+                warm.put(key, await _park(request, interpreter, job, opened, info, warm, key, reserved))
                 return RunOutcome(kind="ok", sandbox=info)
-            ready = await warm.take(key)
+            ready = await warm.take(key) or await warm.fork(key, None)
         ended = await engine.execute(
             lambda: BACKENDS[info.backend].build(
                 _with_secrets(msgspec.structs.replace(job, env=(*job.env, *request.call_env.items())), request)
@@ -304,7 +301,7 @@ async def _checked_run(
             call_env=request.call_env,
             on_go=began.set,
         )
-        info = msgspec.structs.replace(info, warm=ended.warm)
+        info = msgspec.structs.replace(info, warm=ended.warm, template=ended.forked)
     outcome = _outcome(request, ended, tuple(violations), info)
     return outcome if network is None else with_contacts(outcome, network.egress)
 
@@ -342,11 +339,29 @@ def _warm_key(job: Job, opening: grants.Opening, file: Opened | None, warm: Warm
 
 
 async def _park(
-    request: RunRequest, interpreter: Interpreter, job: Job, opened: dict[str, int], info: SandboxInfo
+    request: RunRequest,
+    interpreter: Interpreter,
+    job: Job,
+    opened: dict[str, int],
+    info: SandboxInfo,
+    warm: Warm,
+    key: str,
+    reserved: uids.Reserved | None,
 ) -> engine.Standing:
-    """A sandbox that waits for one call of the same job."""
+    """A sandbox that waits for one call of the same job, made by the tool's template where there may be one."""
     if interpreter.runner or not starter(interpreter.language):
         raise Unavailable(f"{interpreter.path} is always started cold")
+    if interpreter.language == "python" and not job.environment and info.backend == BUBBLEWRAP.name:
+
+        async def make() -> template.Template:
+            started = await template.start(job, opened, request.limits)
+            if reserved is not None:
+                started.keep(reserved.keep())
+            return started
+
+        forked = await warm.fork(key, make)
+        if forked is not None:
+            return forked
     if interpreter.language == "python" and not job.environment:
         # an environment's interpreter need not be the same, and runs code of packages before the starter
         is_gate = info.backend == BUBBLEWRAP.name
@@ -356,7 +371,10 @@ async def _park(
     else:
         job = msgspec.structs.replace(job, warm=starter(interpreter.language))
     plan = BACKENDS[info.backend].build(job)
-    return await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
+    standing = await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
+    if reserved is not None:
+        standing.on_release = reserved.keep()
+    return standing
 
 
 def _with_secrets(job: Job, request: RunRequest) -> Job:

@@ -127,7 +127,8 @@ def _namespaces(job: Job) -> list[SimpleArg]:
         "clean-environment": ("--clearenv",),
     }
     for layer, flag in flags.items():
-        if layer not in off:
+        # a template's forks enter user namespaces of their own, and forbid any further one there
+        if layer not in off and not (job.forks and layer == "disable-userns"):
             args.extend(flag)
     return [*args, "--hostname", "sandbox"]
 
@@ -135,9 +136,10 @@ def _namespaces(job: Job) -> list[SimpleArg]:
 def _options(job: Job, staged: dict[str, str]) -> tuple[SimpleArg, ...]:
     off = job.without
     args = [*_namespaces(job), *_system(job.layout), "--proc", "/proc"]
-    if "proc-sys" not in off:
+    # a template's forks mount a /proc each, which the kernel allows only where nothing covers any of the one that is there
+    if "proc-sys" not in off and not job.forks:
         args.extend(("--ro-bind", "/proc/sys", "/proc/sys"))
-    if "pids" not in off:
+    if "pids" not in off and not job.forks:
         # bubblewrap's own init has the script's user, so its memory would be open to it
         args.extend(("--ro-bind", "/dev/null", "/proc/1/mem", "--size", "4096", "--perms", "0555"))
         args.extend(("--tmpfs", "/proc/1/task", "--remount-ro", "/proc/1/task"))

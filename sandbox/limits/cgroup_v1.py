@@ -193,6 +193,15 @@ class Group:
         if not inside:
             raise Unusable("the sandbox is not in its group")
 
+    async def adopt(self, pid: int) -> None:
+        """Move a blocked process here. Raises `Unusable`."""
+        try:
+            for group in (self._memory, self._pids):
+                self._files.write(f"{group}/cgroup.procs", str(pid))
+        except OSError as error:
+            raise refused(error, "the sandbox could not be put into its group") from error
+        await self.place(pid)
+
     def held_bytes(self) -> int:
         """Anonymous memory, shared memory with a tmpfs among it, and what waits in network sockets."""
         held = fields(self._read(self._memory, "memory.stat"))

@@ -239,6 +239,10 @@ class Group:
         if not inside:
             raise Unusable("the sandbox is not in its group")
 
+    async def adopt(self, pid: int) -> None:
+        """As `place`."""
+        await self.place(pid)
+
     def held_bytes(self) -> int:
         """Anonymous memory, shared memory with a tmpfs among it, and what waits in network sockets."""
         held = fields(self._read("memory.stat"))

@@ -51,6 +51,10 @@ class Group(Protocol):
         """See that a blocked process is in the group, moving it there if it is not. Raises `Unusable`."""
         ...
 
+    async def adopt(self, pid: int) -> None:
+        """Move a blocked process here that was not spawned by this thread. Raises `Unusable`."""
+        ...
+
     def held_bytes(self) -> int:
         """Anonymous and shared memory of the run, files of a tmpfs among it, and what waits in network sockets; no
         caches. 0 when it cannot be read."""

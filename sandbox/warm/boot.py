@@ -41,14 +41,18 @@ def told():
         word += piece
     return word[:-1]
 
-GATE = False
-if GATE:
+GATE = TEMPLATE = False
+if GATE and not TEMPLATE:
     told()
-program, launcher, orders = sys.argv[1], sys.argv[0], list(getattr(sys, "orig_argv", ()))
+launcher, orders = sys.argv[0], list(getattr(sys, "orig_argv", ()))
 started_with = set(sys.modules)
 if not orders:
     orders = [sys.executable, "-s", "-B", *sys.argv]
 orders.remove(launcher)
+if TEMPLATE:
+    control = sys.argv.pop(1)
+    orders.remove(control)
+program = sys.argv[1]
 del sys.argv[0], sys.path[0]
 import _frozen_importlib_external as loaders, _imp, _signal as signal, atexit, opcode, time, warnings
 
@@ -121,6 +125,13 @@ def wait():
         name, _, value = one.partition(b"=")
         os.environb[name] = value
     os.write(1, b"\n")
+
+def give_up():
+    """Has the script started cold: elsewhere, or where a template has made a sandbox for this one call, in it."""
+    if TEMPLATE:
+        wait()
+        os.execv(orders[0], orders)
+    os._exit(1)
 
 def exit_status(error):
     value = error.code
@@ -218,6 +229,7 @@ def finish(status):
     sys.modules.clear()
     return status
 
+#SERVE#
 # for Python 3.9, which does not know what its library holds
 COMMON = (
     "argparse base64 collections contextlib csv dataclasses datetime decimal enum functools glob hashlib io itertools "
@@ -230,9 +242,11 @@ GONE = (
 ).split()
 SUFFIXES = {".py", ".pyc", *_imp.extension_suffixes()}
 by_function = program == "/run/boot.py"
+if TEMPLATE:
+    serve(int(control))
 code = ready_or_not()
 if code is None:
-    os._exit(1)
+    give_up()
 # What is frozen is not looked at again, which makes the collection at the end short: so the script's module comes after.
 # Nothing is collected before: what the library's own modules leave behind while they load is not worth the walk.
 gc.freeze()
@@ -252,7 +266,7 @@ if by_function:
         places.append(os.path.dirname(places[-1]))
 seen_at = stamp()
 if hidden():
-    os._exit(1)
+    give_up()
 kept = dict(sys.modules)
 wait()
 if stamp() != seen_at and hidden():
@@ -280,6 +294,165 @@ if code == -2:
     os.kill(os.getpid(), signal.SIGINT)
 os._exit(code)
 '''
+
+# What makes the starter a template: in the sandbox of one tool it forks for each call, and only what it forked goes on and reads
+# the script. It looks at nothing of the tool, has no capability, and hears the daemon alone, over one socket that nothing below
+# it inherits. Each call gets three processes: the monitor, which enters new namespaces of every kind; the init, pid 1 there, which
+# mounts, is limited, gives up all rights for good and waits for the script's end; and the script's. `terms` is what the daemon
+# says of all calls: what is None or empty is a layer that a test left out.
+_SERVE = r"""
+def serve(control):
+    import array, ctypes, fcntl, json, resource, select, socket, struct
+    for name in COMMON:
+        try:
+            __import__(name)
+        except ImportError:
+            pass
+    libc = ctypes.CDLL(None, use_errno=True)
+    ends = socket.socket(fileno=control)
+    ends.set_inheritable(False)
+
+    def must(answer):
+        if answer != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def mount(source, place, kind, flags, data=None):
+        must(libc.mount(source, place, kind, ctypes.c_ulong(flags), data))
+
+    def put(path, text):
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(fd, text)
+        os.close(fd)
+
+    def powerless():
+        must(libc.capset(header, nothing))
+        must(libc.prctl(38, 1, 0, 0, 0))
+
+    os.write(1, b"\n")
+    terms = json.loads(ends.recv(1 << 20))
+    rules = bytes.fromhex(terms["filter"])
+    rows = ctypes.create_string_buffer(rules, len(rules))
+    rules = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows) // 8, ctypes.addressof(rows)), 16)
+    header = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0), 8)
+    nothing = ctypes.create_string_buffer(24)
+    uid, gid = os.getuid(), os.getgid()
+    look = select.poll()
+    look.register(ends, select.POLLIN)
+    below = 0
+    gc.freeze()
+    while True:
+        word, given = b"", ()
+        if look.poll(1000 if below else None):
+            word, given, _, _ = ends.recvmsg(64, socket.CMSG_SPACE(16))
+            if not word:
+                # what still runs may end first
+                while below:
+                    os.wait()
+                    below -= 1
+                os._exit(0)
+        while below and os.waitpid(-1, os.WNOHANG)[0]:
+            below -= 1
+        if not word:
+            continue
+        fds = array.array("i")
+        for _, _, data in given:
+            fds.frombytes(data[: len(data) // fds.itemsize * fds.itemsize])
+        try:
+            forked = os.fork()
+        except OSError:
+            ends.send(word)
+            forked = -1
+        else:
+            below += 1
+        if not forked:
+            break
+        for fd in fds:
+            os.close(fd)
+    try:
+        stdin, stdout, stderr, status = fds
+        for number, fd in enumerate((stdin, stdout, stderr)):
+            os.dup2(fd, number)
+            os.close(fd)
+        must(libc.unshare(terms["namespaces"]))
+        put("/proc/self/setgroups", b"deny")
+        put("/proc/self/uid_map", b"%d %d 1" % (uid, uid))
+        put("/proc/self/gid_map", b"%d %d 1" % (gid, gid))
+        init = os.fork()
+        if init:
+            held = array.array("i", [os.pidfd_open(os.getpid()), os.pidfd_open(init)])
+            ends.sendmsg([word], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, held)])
+            ends.close()
+            os.closerange(0, 3)
+            powerless()
+            _, _, used = os.wait4(init, 0)
+            spent = int((used.ru_utime + used.ru_stime) * 1e6)
+            os.write(status, b'{"cpu-us": %d, "rss-kb": %d}\n' % (spent, used.ru_maxrss))
+            os._exit(0)
+        ends.close()
+        if terms["session"]:
+            os.setsid()
+        mount(None, b"/", None, 0x44000)
+        for place, size in terms["tmpfs"]:
+            mount(b"tmpfs", place.encode(), b"tmpfs", 6, b"mode=1777" + (b",size=%d" % size if size else b""))
+        if not program.startswith("/run/"):
+            # where the template's own program stands, and nothing of the script's
+            mount(b"tmpfs", b"/run", b"tmpfs", 7, b"mode=0,size=4096")
+        mount(b"devpts", b"/dev/pts", b"devpts", 10, b"newinstance,ptmxmode=0666,mode=620")
+        if terms["pids"]:
+            mount(b"proc", b"/proc", b"proc", 14)
+        if terms["userns"]:
+            put("/proc/sys/user/max_user_namespaces", b"0")
+        if terms["proc-sys"]:
+            mount(b"/proc/sys", b"/proc/sys", None, 0x1000)
+            mount(None, b"/proc/sys", None, 0x102F)
+        if terms["pids"]:
+            mount(b"/dev/null", b"/proc/1/mem", None, 0x1000)
+            mount(None, b"/proc/1/mem", None, 0x102F)
+            mount(b"tmpfs", b"/proc/1/task", b"tmpfs", 7, b"mode=0555,size=4096")
+        if terms["namespaces"] & 0x40000000:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
+                fcntl.ioctl(plug, 0x8914, struct.pack("16sh22x", b"lo", 0x41))
+        # here it is put into its control group, which then is the root of what it sees
+        told()
+        must(libc.unshare(0x2000000))
+        for name, soft, hard in terms["rlimits"]:
+            most = resource.getrlimit(name)[1]
+            if most != resource.RLIM_INFINITY:
+                soft, hard = (most if limit < 0 else min(limit, most) for limit in (soft, hard))
+            resource.setrlimit(name, (soft, hard))
+        if terms["capabilities"]:
+            for number in range(64):
+                if libc.prctl(24, number, 0, 0, 0) != 0:
+                    break
+            must(libc.prctl(47, 4, 0, 0, 0))
+            powerless()
+        # pid 1 hears of no signal that it has no handler for
+        interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)
+        must(libc.prctl(4, 0, 0, 0, 0))
+        if len(rows):
+            must(libc.prctl(22, 2, rules, 0, 0))
+        script = os.fork()
+        if script:
+            os.closerange(0, 3)
+            while True:
+                pid, ended = os.wait()
+                if pid == script:
+                    break
+            code = os.waitstatus_to_exitcode(ended)
+            os.write(status, b'{"exit-code": %d, "signal": %d}\n' % (code if code >= 0 else 128 - code, max(0, -code)))
+            os._exit(0)
+        os.closerange(3, 4096)
+        must(libc.prctl(4, 1, 0, 0, 0))
+        signal.signal(signal.SIGINT, interrupted)
+    except BaseException as error:
+        try:
+            os.write(2, ("the template's sandbox did not come up: %r" % (error,)).encode())
+        finally:
+            os._exit(1)
+    for name in ("ctypes", "ctypes._endian"):
+        sys.modules.pop(name, None)
+
+"""
 
 # Node runs a preload before it looks at the script, so what follows the word to go is the runtime's own way of starting
 # it. `execArgv` is what a child process made by `fork` would be started with.
@@ -342,7 +515,14 @@ def starter(language: Language) -> bytes:
 
 def python_starter(*, is_gate: bool) -> str:
     """Python's starter, which `is_gate` itself or stands behind one."""
-    return _PYTHON.replace("GATE = False", "GATE = True", 1) if is_gate else _PYTHON
+    return _PYTHON.replace("GATE = TEMPLATE = False", "GATE, TEMPLATE = True, False", 1) if is_gate else _PYTHON
+
+
+def template() -> bytes:
+    """Python's starter as a template, which is its own gate."""
+    return (
+        _PYTHON.replace("GATE = TEMPLATE = False", "GATE = TEMPLATE = True", 1).replace("#SERVE#", _SERVE, 1).encode()
+    )
 
 
 def compiling(python: str, *, is_gate: bool) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -16,6 +16,32 @@ from tamis.sandbox.engine import Standing
 from tamis.sandbox.job import Job
 from tamis.sandbox.model import RunRequest
 from tamis.sandbox.paths.walk import Opened
+
+
+class Forks(Protocol):
+    """A template, as the pool keeps it."""
+
+    shape: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether it may be used once more."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """What it and its forks hold."""
+        ...
+
+    async def fork(self) -> Standing:
+        """A sandbox for one call. Raises `Unavailable` or `OSError`."""
+        ...
+
+    async def retire(self, seconds: float = 0.0) -> None:
+        """No more calls; what runs may end, within these seconds if any."""
+        ...
+
+
+Make = Callable[[], Awaitable[Forks]]
 
 
 class Warm(Protocol):
@@ -29,6 +55,10 @@ class Warm(Protocol):
 
     async def take(self, key: str) -> Standing | None:
         """A waiting sandbox of exactly this key, now the caller's; None: start one."""
+        ...
+
+    async def fork(self, key: str, make: Make | None) -> Standing | None:
+        """A sandbox of a template of exactly this key, which `make` starts where there is none; None: there is no template."""
         ...
 
     def put(self, key: str, standing: Standing) -> None:
@@ -46,8 +76,19 @@ def may_wait(request: RunRequest) -> bool:
     ever holds a secret; and with variables by which something of the tool would run before its call."""
     if any(name.startswith(_AT_START) for name in request.env):
         return False
+    if not _is_text(request.folder + request.script):
+        return False
     own = request.read or request.write or request.hosts or request.secrets or request.program or request.uid
     return not own and bool(request.script) and request.language != "bun"
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name has a digest: one with bytes that are no UTF-8 has none."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def shape(request: RunRequest, generation: str) -> str:

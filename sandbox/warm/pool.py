@@ -20,9 +20,9 @@ import msgspec
 
 from tamis.sandbox import runner
 from tamis.sandbox.engine import OnOutput, Standing
-from tamis.sandbox.model import RunOutcome, RunRequest
+from tamis.sandbox.model import RunOutcome, RunRequest, Unavailable
 from tamis.sandbox.runner import OnWait
-from tamis.sandbox.warm.key import may_wait, shape
+from tamis.sandbox.warm.key import Forks, Make, may_wait, shape
 
 WINDOW_SECONDS = 600.0
 """Two calls within this time, and a third is expected."""
@@ -44,6 +44,9 @@ PAUSE_SECONDS = 0.002
 """Between an answer and the start of the next sandbox, so that the answer is written first."""
 LOOK_SECONDS = 5.0
 MAX_SHAPES = 256
+MAX_TEMPLATES = 4
+RETIRE_SECONDS = 2.0
+"""What runs of a template when the pool is closed has so long to end."""
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +57,8 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 268_435_456
     eager: bool = False
     """Keep a sandbox from the first call on."""
+    templates: bool = False
+    """Have the sandboxes of a busy Python tool forked by a template of it."""
 
 
 class PoolMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,8 +73,11 @@ class PoolMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     refills: int = 0
     failed: int = 0
     discarded: dict[str, int] = {}
-    """By reason: `changed`, `died`, `idle`, `full`, `memory`, `reload`, `shutdown`."""
+    """By reason: `changed`, `crash`, `died`, `idle`, `full`, `memory`, `reload`, `shutdown`."""
     memory_bytes: int = 0
+    templates: int = 0
+    forks: int = 0
+    """Sandboxes that templates made."""
 
 
 class Held(Protocol):
@@ -148,9 +156,14 @@ class Pool:
         self._starting: dict[_Waiting, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._demands: OrderedDict[str, Demand] = OrderedDict()
+        self._retiring: set[asyncio.Task[None]] = set()
         self._turns = asyncio.Semaphore(BUSY_RUNS)
         """To be started: more at once than there are processors are each there later."""
         self._running = 0
+        self._templates: OrderedDict[str, Forks] = OrderedDict()
+        self._template_timers: dict[str, asyncio.TimerHandle] = {}
+        self._template_turn = asyncio.Lock()
+        self._no_templates_until = float("-inf")
         self._counts: Counter[str] = Counter()
         self._discarded: Counter[str] = Counter()
         self._memory = 0
@@ -188,6 +201,11 @@ class Pool:
             self._running -= 1
             taking.end()
         self._counts["hits" if outcome.sandbox.warm else "misses"] += 1
+        if outcome.sandbox.template and outcome.signal is not None:
+            # whoever tries to guess what stands where in memory gets one try at each layout
+            self._retire_shape(wanted)
+            for waiting in [each for each in self._idle.values() if each.shape == wanted and not each.claimed]:
+                self._discard(waiting, "crash")
         if outcome.kind not in ("refused", "unavailable"):
             self._refill(request, wanted, generation, demand, hold)
         return outcome
@@ -203,7 +221,9 @@ class Pool:
             refills=self._counts["refills"],
             failed=self._counts["failed"],
             discarded=dict(self._discarded),
-            memory_bytes=self._memory if self._idle else 0,
+            memory_bytes=self._memory if self._idle or self._templates else 0,
+            templates=len(self._templates),
+            forks=self._counts["forks"],
         )
 
     async def settle(self) -> None:
@@ -218,6 +238,8 @@ class Pool:
             self._discard(waiting, reason)
         for task in self._starting.values():
             task.cancel()
+        for key in list(self._templates):
+            self._retire(key)
         self._demands.clear()
 
     async def close(self) -> None:
@@ -226,9 +248,15 @@ class Pool:
         self.reset("shutdown")
         if self._watch is not None:
             self._watch.cancel()
-        left = [*self._starting.values(), *self._ending]
-        if left:
+        while left := [*self._starting.values(), *self._ending]:
             await asyncio.wait(left)
+        if self._retiring:
+            # what still runs of a template has a moment; then it ends with it
+            await asyncio.wait(self._retiring, timeout=RETIRE_SECONDS)
+            for task in self._retiring:
+                task.cancel()
+        if self._retiring:
+            await asyncio.wait(self._retiring)
 
     # From here on: what is kept.
 
@@ -271,6 +299,73 @@ class Pool:
             return standing
         return None
 
+    async def fork(self, key: str, make: Make | None, wanted: str) -> Standing | None:
+        """A sandbox of a template of this key, made where there is none; None where there may be none, or it failed."""
+        if not self.settings.templates or self._closed:
+            return None
+        try:
+            template = self._fitting(key)
+            if template is None and make is not None:
+                template = await self._made(key, make, wanted)
+            if template is None:
+                return None
+            standing = await template.fork()
+        except (Unavailable, OSError):
+            # no worse than without: the call is run as it would have been
+            self._no_templates_until = time.monotonic() + FAILED_SECONDS
+            self._counts["failed"] += 1
+            self._retire(key)
+            return None
+        self._counts["forks"] += 1
+        return standing
+
+    def _fitting(self, key: str) -> Forks | None:
+        template = self._templates.get(key)
+        if template is None or not template.fits:
+            self._retire(key)
+            return None
+        self._templates.move_to_end(key)
+        self._template_timers.pop(key).cancel()
+        self._time(key)
+        return template
+
+    def _time(self, key: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._template_timers[key] = loop.call_later(self.settings.idle_seconds, self._retire, key)
+
+    async def _made(self, key: str, make: Make, wanted: str) -> Forks | None:
+        async with self._template_turn:
+            template = self._fitting(key)
+            if template is not None or time.monotonic() < self._no_templates_until:
+                return template
+            template = await make()
+            template.shape = wanted
+            if self._closed:
+                await template.retire(RETIRE_SECONDS)
+                return None
+            # an older one of the same shape is of a script that has changed
+            self._retire_shape(wanted)
+            self._templates[key] = template
+            self._time(key)
+            while len(self._templates) > MAX_TEMPLATES:
+                self._retire(next(iter(self._templates)))
+            return template
+
+    def _retire_shape(self, wanted: str) -> None:
+        for key, template in list(self._templates.items()):
+            if template.shape == wanted:
+                self._retire(key)
+
+    def _retire(self, key: str) -> None:
+        """Use a template no more. What it forked and still waits or runs goes on."""
+        template = self._templates.pop(key, None)
+        if template is None:
+            return
+        self._template_timers.pop(key).cancel()
+        task = asyncio.get_running_loop().create_task(template.retire())
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
     def release(self, waiting: _Waiting) -> None:
         """The run that claimed it ended before it asked: another may have it."""
         waiting.claimed = False
@@ -297,14 +392,16 @@ class Pool:
     def _refill(
         self, request: RunRequest, wanted: str, generation: str, demand: Demand, hold: Hold | None = None
     ) -> None:
-        if self._closed or self._running >= BUSY_RUNS:
-            return
         now = time.monotonic()
+        if self._closed or (self._running >= BUSY_RUNS and not self._wants_template(wanted, request, now)):
+            return
         there = [*self._idle.values(), *self._starting]
         have = sum(waiting.shape == wanted and not waiting.claimed for waiting in there)
         each = self._memory / len(self._idle) if self._memory and self._idle else BYTES_EACH
         room = min(self.settings.max_idle, int(self.settings.memory_bytes / each)) - len(there)
         missing = demand.wanted(now, eager=self.settings.eager) - have
+        if self._running >= BUSY_RUNS:
+            missing = min(missing, 1)  # for the sake of its template
         # the first one of a tool pushes out the longest unused
         for _ in range(min(missing, max(room, 0 if have else 1))):
             try:
@@ -316,6 +413,14 @@ class Pool:
             # also when it is cancelled before it began
             task.add_done_callback(lambda _, waiting=waiting: self._started(waiting))
 
+    def _wants_template(self, wanted: str, request: RunRequest, now: float) -> bool:
+        """Whether a template is worth making even now: with one, calls take less of the processors."""
+        if not self.settings.templates or request.language != "python" or request.environment is not None:
+            return False
+        if now < self._no_templates_until or any(waiting.shape == wanted for waiting in self._starting):
+            return False
+        return not any(template.shape == wanted and template.fits for template in self._templates.values())
+
     def _started(self, waiting: _Waiting) -> None:
         self._starting.pop(waiting, None)
         waiting.settled.set()
@@ -323,7 +428,7 @@ class Pool:
             waiting.let_go()
 
     async def _start(self, request: RunRequest, waiting: _Waiting, generation: str, demand: Demand) -> None:
-        parking = _Parking(waiting, generation)
+        parking = _Parking(self, waiting, generation)
         try:
             await asyncio.sleep(PAUSE_SECONDS)
             async with self._turns:
@@ -363,9 +468,9 @@ class Pool:
 
     async def _look(self) -> None:
         """Keep the memory of all that wait within its bound."""
-        while self._idle:
+        while self._idle or self._templates:
             sizes = [waiting.standing.memory_bytes() for waiting in self._idle.values() if waiting.standing is not None]
-            self._memory = sum(sizes)
+            self._memory = sum(sizes) + sum(template.memory_bytes() for template in self._templates.values())
             count = len(self._idle)
             if self._memory > self.settings.memory_bytes:
                 self._shrink(count - 1, "memory")
@@ -381,11 +486,15 @@ class _Taking:
     def __init__(self, pool: Pool, wanted: str, generation: str) -> None:
         self.generation = generation
         self._pool = pool
+        self._wanted = wanted
         self._claimed = pool.claim(wanted)
 
     async def take(self, key: str) -> Standing | None:
         claimed, self._claimed = self._claimed, None
         return await self._pool.take(claimed, key) if claimed is not None else None
+
+    async def fork(self, key: str, make: Make | None) -> Standing | None:
+        return await self._pool.fork(key, make, self._wanted)
 
     def put(self, key: str, standing: Standing) -> None:
         raise AssertionError("this run does not park")
@@ -401,12 +510,16 @@ class _Parking:
 
     parks = True
 
-    def __init__(self, waiting: _Waiting, generation: str) -> None:
+    def __init__(self, pool: Pool, waiting: _Waiting, generation: str) -> None:
         self.generation = generation
+        self._pool = pool
         self._waiting = waiting
 
     async def take(self, key: str) -> Standing | None:
         return None
+
+    async def fork(self, key: str, make: Make | None) -> Standing | None:
+        return await self._pool.fork(key, make, self._waiting.shape)
 
     def put(self, key: str, standing: Standing) -> None:
         self._waiting.key, self._waiting.standing = key, standing

@@ -91,14 +91,16 @@ class Runtime(InForce):
             self._log.form = own.log_format
         bounds = (own.sandbox, own.policy, own.dependencies)
         if self._warming is not None and bounds != (before.sandbox, before.policy, before.dependencies):
+            self._warming.allow_templates(own.sandbox.warm == "auto")
             self._warming.reset()
 
     def keep_warm(self) -> None:
         """From now on let sandboxes wait for calls, if the settings allow; for a daemon, which calls ``close``."""
         from tamis.server.runtime.handlers.script.warming import Warming
 
-        if self.settings.sandbox.warm == "auto" and self._warming is None:
+        if self.settings.sandbox.warm != "off" and self._warming is None:
             self._warming = Warming()
+            self._warming.allow_templates(self.settings.sandbox.warm == "auto")
 
     @property
     def warming(self) -> Warming | None:

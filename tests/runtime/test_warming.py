@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tamis.client import Client
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import CallRequest
@@ -41,6 +43,23 @@ def warm_of(result: ExecutionResult) -> bool:
     assert result.status == "success", result
     assert result.sandbox is not None
     return result.sandbox.warm
+
+
+@pytest.mark.parametrize(("warm", "forked"), [("auto", True), ("waiting", False)])
+def test_sandboxes_of_a_busy_python_tool_are_forked_where_the_settings_let_them(
+    warm: str, forked: bool, tmp_path: Path
+) -> None:  # issue 16: rate
+    make_tool(tmp_path, "demo:echo")
+
+    async def work() -> None:
+        found = runtime(tmp_path, warm=warm)
+        for _ in range(4):
+            await call(found, "demo:echo")
+        told = health(found)["warm"]
+        await found.close()
+        assert (told["forks"] > 0, told["templates"]) == (forked, int(forked)), told
+
+    asyncio.run(work())
 
 
 def test_third_call_is_warm_and_gives_the_same(tmp_path: Path) -> None:

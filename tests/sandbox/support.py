@@ -15,12 +15,15 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tamis.sandbox import lifeline, runner
+from tamis.sandbox.engine import Standing
 from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Limits, RunOutcome, RunRequest
 from tamis.sandbox.paths import idmapped
+from tamis.sandbox.warm.key import Forks, Make, may_wait
 from tests.sandbox.cases.base import DEFAULTS, SECRET, Case, Place, nothing_runs, script_name
 
 IS_ROOT = os.geteuid() == 0
@@ -55,6 +58,59 @@ def run_source(parent: Path, source: str, **more: Any) -> RunOutcome:
     return run(request(tool_folder(parent, source), **more))
 
 
+class OneTemplate:
+    """A template, started for the first request, and what it forks for each."""
+
+    generation = ""
+
+    def __init__(self, layers: frozenset[str] = frozenset()) -> None:
+        self.layers = layers
+        self.parks = False
+        self.standing: Standing | None = None
+        self.template: Forks | None = None
+
+    async def __aenter__(self) -> OneTemplate:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.standing is not None:
+            await self.standing.discard()
+        if self.template is not None:
+            await self.template.retire(0.001)
+
+    async def run(self, wanted: RunRequest) -> RunOutcome:
+        """The outcome of a request in a sandbox that the template forked; calls may be at once once it stands."""
+        if self.template is None:
+            self.parks = True
+            await runner.run_without(msgspec.structs.replace(wanted, stdin=b""), self.layers, self)
+            self.parks = False
+        return await runner.run_without(wanted, self.layers, self)
+
+    async def take(self, key: str) -> Standing | None:
+        standing, self.standing = self.standing, None
+        return standing
+
+    async def fork(self, key: str, make: Make | None) -> Standing | None:
+        if self.template is None and make is not None:
+            self.template = await make()
+        return await self.template.fork() if self.template is not None else None
+
+    def put(self, key: str, standing: Standing) -> None:
+        self.standing = standing
+
+
+async def run_forked(wanted: RunRequest, layers: frozenset[str] = frozenset()) -> RunOutcome:
+    """As `runner.run_without`, of what a template forked, where the request may have one."""
+    if not may_fork(wanted):
+        return await runner.run_without(wanted, layers)
+    async with OneTemplate(layers) as one:
+        return await one.run(wanted)
+
+
+def may_fork(wanted: RunRequest) -> bool:
+    return may_wait(wanted) and wanted.language == "python" and wanted.environment is None and BACKEND != "nsjail"
+
+
 # Cases
 
 
@@ -76,8 +132,8 @@ def _stand_ins(place: Place) -> Generator[dict[str, tuple[str, ...]]]:
         }
 
 
-async def run_case(case: Case, root: Path, *without: str) -> tuple[RunOutcome, str]:
-    """The outcome of a case, and what is wrong with it, if anything."""
+async def run_case(case: Case, root: Path, *without: str, forked: bool = False) -> tuple[RunOutcome, str]:
+    """The outcome of a case, and what is wrong with it, if anything. `forked`: through a template, where it may have one."""
     root = Path(os.path.realpath(root))
     place = Place(root, root / "tool")
     name = script_name(case, place)
@@ -89,7 +145,10 @@ async def run_case(case: Case, root: Path, *without: str) -> tuple[RunOutcome, s
         folder = asked.pop("folder", str(place.folder))
         limits = Limits(**{**DEFAULTS, **case.limits})
         wanted = request(folder, **asked, language=case.language, stdin=case.stdin, args=args, limits=limits)
-        outcome = await (runner.run_without(wanted, frozenset(without)) if without else runner.run(wanted))
+        if forked:
+            outcome = await run_forked(wanted, frozenset(without))
+        else:
+            outcome = await (runner.run_without(wanted, frozenset(without)) if without else runner.run(wanted))
     wrong = fault_of(case, outcome)
     if not wrong and case.after is not None:
         wrong = case.after(place, outcome)
@@ -116,14 +175,16 @@ def fault_of(case: Case, outcome: RunOutcome) -> str:
     return ""
 
 
-async def run_cases(work: Iterable[tuple[Case, Path, tuple[str, ...]]]) -> list[tuple[RunOutcome, str] | Exception]:
+async def run_cases(
+    work: Iterable[tuple[Case, Path, tuple[str, ...]]], *, forked: bool = False
+) -> list[tuple[RunOutcome, str] | Exception]:
     """Runs cases, a few at a time, on one loop; one that raises does not end the others."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(case: Case, root: Path, without: tuple[str, ...]) -> tuple[RunOutcome, str] | Exception:
         async with gate:
             try:
-                return await run_case(case, root, *without)
+                return await run_case(case, root, *without, forked=forked)
             except Exception as error:
                 return error
 

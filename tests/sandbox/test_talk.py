@@ -139,7 +139,7 @@ def test_a_cancel_ends_the_program_and_the_conversation(tmp_path: Path) -> None:
 
 def test_conversations_take_no_turns_of_runs_that_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stays up must not keep scripts from running."""
-    monkeypatch.setattr("tamis.sandbox.turns.at_once", lambda: 1)
+    monkeypatch.setattr("tamis.sandbox.engine.at_once", lambda: 1)
     folder = support.tool_folder(tmp_path, ECHO)
     quick = support.tool_folder(tmp_path / "quick", "print(1)\n")
 

@@ -178,7 +178,7 @@ CLASSES: Mapping[str, SettingClass] = {
     "policy.sessionCallsPerMinute": SettingClass("narrowing", "narrowing: a smaller number, not `0`", _smaller_bound),
     "policy.allowBuild": SettingClass("operator", "operator; a folder may say `false`", _words(False, True)),
     "sandbox.backend": _OPERATOR,
-    "sandbox.warm": _narrowing("off", "auto"),
+    "sandbox.warm": _narrowing("off", "waiting", "auto"),
     "sandbox.wallMs": _SMALLER,
     "sandbox.cpuSeconds": _SMALLER,
     "sandbox.memoryBytes": _SMALLER,

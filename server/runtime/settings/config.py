@@ -167,7 +167,7 @@ class SandboxSettings(msgspec.Struct, rename="camel", frozen=True):
     """Limits of one run and the choice of backend."""
 
     backend: Literal["auto", "bubblewrap", "nsjail"] = "auto"
-    warm: Literal["auto", "off"] = "auto"
+    warm: Literal["auto", "waiting", "off"] = "auto"
     wall_ms: int = 30_000
     cpu_seconds: int = 60
     memory_bytes: int = 268_435_456

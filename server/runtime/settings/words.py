@@ -322,8 +322,9 @@ WORDS: dict[str, Word] = {
         '`"nsjail"`',
     ),
     "sandbox.warm": Word(
-        '`"auto"` or `"off"`',
-        "whether a daemon keeps a [started sandbox](warm.md) waiting for a tool that is called often",
+        '`"auto"`, `"waiting"` or `"off"`',
+        'whether a daemon keeps a [started sandbox](warm.md) waiting for a tool that is called often; `"waiting"`: each is started by '
+        "itself, none by a [template](warm.md#templates)",
     ),
     "dependencies.install": Word(
         '`"auto"` or `"off"`',

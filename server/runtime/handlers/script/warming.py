@@ -27,6 +27,13 @@ class Warming:
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
+        self._templates = False
+
+    def allow_templates(self, allowed: bool) -> None:
+        """Whether a busy Python tool's sandboxes may be forked by a template of it; of what is there, ``reset`` lets go."""
+        self._templates = allowed
+        if self._pool is not None:
+            self._pool.settings = msgspec.structs.replace(self._pool.settings, templates=allowed)
 
     async def run(
         self,
@@ -40,9 +47,9 @@ class Warming:
     ) -> RunOutcome:
         """As `sandbox.runner.run`: in a sandbox that waits for just this, or in a new one; `hold` as for the pool."""
         if self._pool is None:
-            from tamis.sandbox.warm.pool import Pool
+            from tamis.sandbox.warm.pool import Pool, PoolSettings
 
-            self._pool = Pool()
+            self._pool = Pool(PoolSettings(templates=self._templates))
         return await self._pool.run(
             request,
             generation=_generation(tool),
