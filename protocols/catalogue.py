@@ -312,6 +312,9 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("VA460", "run-failed", "error", "The last run of '{id}' failed: {reason}"),
     _e("VA461", "example-failed", "error", "examples[{i}] did not give its expectedOutput: {reason}"),
     _e("VA462", "not-as-expected", "error", "The last run did not give what is expected here: {reason}"),
+    _e(
+        "VA463", "answer-awaited", "warning", "A run waits for your answer, by a code action or a lens here: {question}"
+    ),
     # Texts that a person runs: variables, results of earlier blocks, secrets, expectations
     _e("VA470", "unknown-variable", "error", "No variable '{name}' in the environment '{environment}'{hint}"),
     _e("VA471", "result-not-before", "error", "The block '{name}' {why}"),

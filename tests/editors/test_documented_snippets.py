@@ -17,7 +17,7 @@ from tests.editors.snippets import DOCS, snippets
 def test_helix_snippet_is_toml_that_names_the_server() -> None:
     (text,) = snippets("helix.md", "toml")
     config = tomllib.loads(text)
-    assert config["language-server"]["tamis"] == {"command": "tamis", "args": ["lsp"]}
+    assert config["language-server"]["tamis"] == {"command": "tamis", "args": ["lsp"], "timeout": 120}
     globs = [item["glob"] for item in config["language"][0]["file-types"]]
     assert "*.tool.json" in globs
     assert all("tamis" in language["language-servers"] for language in config["language"])
@@ -25,7 +25,7 @@ def test_helix_snippet_is_toml_that_names_the_server() -> None:
 
 def test_sublime_and_kate_snippets_are_json_that_start_the_server() -> None:
     sublime, kate = (json.loads(text) for text in snippets("others.md", "json"))
-    assert sublime["clients"]["tamis"]["command"] == ["tamis", "lsp"]
+    assert sublime["tamis"]["command"] == ["tamis", "lsp"]
     assert kate["servers"]["json"]["command"] == ["tamis", "lsp"]
 
 

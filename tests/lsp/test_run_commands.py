@@ -620,11 +620,54 @@ def test_a_client_that_asks_itself_is_given_the_request(root: Path) -> None:
         assert not editor.questions("window/showMessageRequest")
 
 
-def test_where_nobody_can_be_asked_nothing_runs(editor: Editor, root: Path) -> None:
+def test_where_nobody_can_be_asked_nothing_runs(root: Path) -> None:
+    """Neither messages, nor anything that stands at a block."""
+    with Editor(cwd=root) as editor:
+        editor.start(root, {"workspace": {"executeCommand": {}}})
+        editor.replies["window/showMessageRequest"] = RuntimeError("no such method")
+        uri = opened(editor, root, action("t:ask", text="a"))
+        run = editor.run(editor.lens(uri, "▶ Run"))
+        assert run["status"] == "approvalUnavailable"
+        assert "there is no one to ask for approval" in run["observation"]
+
+
+def test_a_refused_message_leaves_the_question_at_its_block_until_its_time_is_over(
+    own_root: Path,
+) -> None:  # issue 17, 3
+    with fresh(own_root, policy={"approvalTimeoutMs": 300}) as editor:
+        editor.replies["window/showMessageRequest"] = RuntimeError("no such method")
+        run = asked(editor, own_root)
+        assert run["status"] == "approvalTimeout", "never allowed by nobody's answer"
+        (message,) = (one["message"] for one in editor.told("window/showMessage") if "waits" in one["message"])
+        assert message == "t:ask waits 1 s for your answer: choose one at its block, by a code action or a lens"
+        assert not any("Allow" in title for title in titles(editor, run["uri"]))
+        assert not editor.told("textDocument/publishDiagnostics")[-1]["diagnostics"], (
+            "the finding is gone with the question"
+        )
+
+
+def test_an_answer_that_does_not_stand_at_the_block_is_none(editor: Editor, root: Path) -> None:  # issue 17, 3
+    editor.replies["window/showMessageRequest"] = KEEP
+    uri = opened(editor, root, action("t:ask", text="a"))
+    request = editor.command(editor.lens(uri, "▶ Run"))
+    editor.until(lambda one: one.get("method") == "window/showMessageRequest")
+    command = editor.lens(uri, "✓ Allow once: t:ask")
+    for option in ("always", "allow-all", "anything"):
+        assert editor.refused(command, optionId=option)["code"] == 1401
+    assert editor.run(editor.lens(uri, "✗ Deny: t:ask")) == {"answered": True}
+    assert editor.answer(request)["result"]["status"] == "denied"
+
+
+def test_a_question_goes_from_its_block_when_the_text_is_another(editor: Editor, root: Path) -> None:  # issue 17, 3
+    """What is asked about is not what stands there now."""
     editor.replies["window/showMessageRequest"] = RuntimeError("no such method")
-    run = asked(editor, root)
-    assert run["status"] == "approvalUnavailable"
-    assert "there is no one to ask for approval" in run["observation"]
+    uri = opened(editor, root, action("t:ask", text="a"))
+    request = editor.command(editor.lens(uri, "▶ Run"))
+    editor.until(lambda one: "t:ask waits" in str(one))
+    editor.change(uri, edit((0, 0), (0, len(action("t:ask", text="a"))), action("t:ask", text="b")))
+    assert not any("Allow" in title for title in titles(editor, uri))
+    editor.notify("$/cancelRequest", {"id": request})
+    assert editor.answer(request)["result"]["status"] == "cancelled"
 
 
 @pytest.mark.parametrize(("lens", "status"), [("✓ Allow once", "success"), ("✗ Deny", "denied")])

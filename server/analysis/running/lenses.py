@@ -27,6 +27,7 @@ SHOW_RESULT = "tamis.showResult"
 SHOW_REFERENCES = "tamis.showReferences"
 APPROVE = "tamis.approve"
 EXPLAIN = "tamis.explain"
+CANCEL = "tamis.cancel"
 TRY = "tamis.try"
 """A command of clients that have a form for arguments; the server has none of that name."""
 
@@ -54,10 +55,13 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """A call that waits for a person."""
+    """A call that waits for a person. ``options`` are the answers that stand at its block, each with its title."""
 
     approval_id: str
     tool_id: str
+    options: tuple[tuple[str, str], ...]
+    question: str = ""
+    """The whole question, for an editor that has no other way to show it; empty where the client asks by itself."""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -67,6 +71,8 @@ class Around(msgspec.Struct, frozen=True):
     enabled: bool = True
     outcomes: Mapping[Span, Outcome] = {}
     asking: Mapping[Span, tuple[Asking, ...]] = {}
+    running: Mapping[Span, tuple[int, ...]] = {}
+    """The numbers of the runs that are on their way, by span."""
     edits: bool = True
     """Whether a command may edit the document."""
     tries: bool = False
@@ -95,7 +101,12 @@ def run_actions(snapshot: Snapshot, span: Span, around: Around) -> list[Lens]:
     if runnable.kind == "call":
         here += [target for target in targets(snapshot) if target.kind == "block" and target.block == runnable.block]
     wanted = _wanted(snapshot, around, counts=False)
-    return [
+    cancels = [
+        Lens(target.head, "■ Cancel this run", CANCEL, target, {"run": number})
+        for target in here
+        for number in around.running.get(target.span, ())
+    ]
+    return cancels + [
         lens
         for target in here
         for lens in _of(target, around, wanted)
@@ -195,9 +206,9 @@ def _running(target: Target, around: Around, title: str, command: str = RUN) -> 
     more = {"example": target.example} if target.kind == "example" else {}
     lenses = [Lens(target.head, title, command, target, more)]
     for asking in around.asking.get(target.span, ()):
-        for option, label in (("allow", "✓ Allow once"), ("session", "✓ Allow for this session"), ("reject", "✗ Deny")):
+        for option, title in asking.options:
             extra = {"approvalId": asking.approval_id, "optionId": option}
-            lenses.append(Lens(target.head, f"{label}: {asking.tool_id}", APPROVE, target, extra))
+            lenses.append(Lens(target.head, f"{title}: {asking.tool_id}", APPROVE, target, extra))
     outcome = around.outcomes.get(target.span)
     if outcome is not None:
         lenses.append(Lens(target.head, outcome.title, SHOW_RESULT, target, {"run": outcome.run}))

@@ -111,15 +111,14 @@ def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
     surroundings = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits, tries=tries)
     if not session.has_runs(document.uri):
         return surroundings
-    spans = [target.span for target in targets(snapshot)]
+    runnables = targets(snapshot)
+    spans = [target.span for target in runnables]
     runs = session.runs.results(document.uri, document.text, spans)
-    return Around(
-        surroundings.trusted,
-        surroundings.enabled,
-        {span: in_short(run) for span, run in runs.items()},
-        session.runs.asking(document.uri, document.text, spans),
-        edits,
-        tries,
+    return msgspec.structs.replace(
+        surroundings,
+        outcomes={span: in_short(run) for span, run in runs.items()},
+        asking=session.runs.asking(document.uri, document.text, spans),
+        running=session.runs.running(document.uri, document.text, runnables),
     )
 
 

@@ -257,8 +257,8 @@ class Commands:
         return {"cancelled": self.runner.cancel(arguments.run)}
 
     async def _approve(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        if arguments.option_id not in ("allow", "session", "reject"):
-            raise RpcError(INVALID_PARAMS, "'optionId' must be 'allow', 'session' or 'reject'")
+        if not arguments.option_id:
+            raise RpcError(INVALID_PARAMS, "give the 'optionId' of one of the question's answers")
         if not self.runner.approvals.answer(arguments.approval_id, arguments.option_id):
             data = {
                 "code": "approvalUnknown",

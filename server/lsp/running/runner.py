@@ -429,6 +429,7 @@ class Runner:
     def _around(
         self, runtime: Runtime, document: Document, digest: str, running: Running, progress: Progress
     ) -> CallContext:
+        self._runs.begun(running.number, document.uri, digest)
         shows, shown = self._session.capability("experimental.tamis.output") is True, Shown(self._show)
         context = runtime.call_context(
             ask=running.timed(self.approvals.asker(document.uri, digest)),
@@ -476,6 +477,7 @@ class Runner:
 
     def _end(self, running: Running) -> None:
         self._running.pop(running.number, None)
+        self._runs.ended(running.number)
         running.done.set()
 
     def cancel(self, number: int | None = None) -> list[int]:

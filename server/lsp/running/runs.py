@@ -97,6 +97,8 @@ class Runs:
         self._places: dict[str, dict[tuple[str, int], int]] = {}
         """By document: digest and place among equal texts → number of the last run there."""
         self._waiting: dict[str, Waiting] = {}
+        self._under_way: dict[int, tuple[str, str]] = {}
+        """By number: the document and the digest of what runs."""
 
     def next_number(self) -> int:
         """The number of a run that begins."""
@@ -129,7 +131,35 @@ class Runs:
     def has(self, uri: str) -> bool:
         """Whether anything is known of a document; cheap, so that others need not look closer."""
         with self._lock:
-            return bool(self._places.get(uri)) or any(waiting.uri == uri for waiting in self._waiting.values())
+            busy = (
+                *(waiting.uri for waiting in self._waiting.values()),
+                *(place[0] for place in self._under_way.values()),
+            )
+            return bool(self._places.get(uri)) or uri in busy
+
+    def begun(self, number: int, uri: str, digest: str) -> None:
+        """A run of a document's stretch is on its way."""
+        with self._lock:
+            self._under_way[number] = (uri, digest)
+
+    def ended(self, number: int) -> None:
+        """A run is no longer on its way."""
+        with self._lock:
+            self._under_way.pop(number, None)
+
+    def running(self, uri: str, text: str, runnables: Sequence[Target]) -> dict[Span, tuple[int, ...]]:
+        """What is on its way of a document: each run at its own stretch, and all of them at the manifest."""
+        with self._lock:
+            under_way = [(number, digest) for number, (place, digest) in self._under_way.items() if place == uri]
+        if not under_way:
+            return {}
+        by_span: dict[Span, tuple[int, ...]] = {}
+        for target in runnables:
+            here = digest_of(text[target.span[0] : target.span[1]])
+            by_span[target.span] = tuple(
+                number for number, digest in under_way if digest == here or target.kind == "manifest"
+            )
+        return by_span
 
     def results(self, uri: str, text: str, spans: Sequence[Span]) -> dict[Span, Run]:
         """The last run of each of a document's stretches, of those that were run; what stands nowhere any more is forgotten."""
@@ -270,10 +300,18 @@ _NO_FAILURES = frozenset(
 
 
 def run_findings(session: Session, document: Document, snapshot: Snapshot) -> list[Diagnostic]:
-    """The failures of a document's last runs."""
+    """The failures of a document's last runs, and the questions that can only be answered at their block."""
     runnables = targets(snapshot)
-    runs = session.runs.results(document.uri, document.text, [target.span for target in runnables])
-    return [
+    spans = [target.span for target in runnables]
+    runs = session.runs.results(document.uri, document.text, spans)
+    asking = session.runs.asking(document.uri, document.text, spans)
+    waiting = [
+        _to_lsp(document, Diag("VA463", target.head, {"question": asked.question}))
+        for target in runnables
+        for asked in asking.get(target.span, ())
+        if asked.question
+    ]
+    return waiting + [
         _to_lsp(document, diag, run)
         for target in runnables
         if (run := runs.get(target.span)) is not None
@@ -327,10 +365,10 @@ def _failure(run: Run, span: Span) -> Diag | None:
     return None
 
 
-def _to_lsp(document: Document, diag: Diag, run: Run) -> Diagnostic:
+def _to_lsp(document: Document, diag: Diag, run: Run | None = None) -> Diagnostic:
     related = [
         RelatedInformation(Location(trace.uri, Range(Position(trace.line, 0), Position(trace.line, 0))), trace.text)
-        for trace in run.trace
+        for trace in (() if run is None else run.trace)
     ]
     return Diagnostic(
         document.range(diag.span),
@@ -339,5 +377,5 @@ def _to_lsp(document: Document, diag: Diag, run: Run) -> Diagnostic:
         code=diag.code,
         source="tamis",
         related_information=related or UNSET,
-        data={"slug": CATALOGUE[diag.code].slug, "run": run.run},
+        data={"slug": CATALOGUE[diag.code].slug, **({} if run is None else {"run": run.run})},
     )
