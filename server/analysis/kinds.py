@@ -77,6 +77,8 @@ class Answers(msgspec.Struct, frozen=True):
     """Calls stand in it, with comments and fences beside them that names and expectations are read from."""
     uses_tools: bool = False
     """Its answers wait for the tools of its folder, and its findings are told also while it is not open."""
+    names_workflows: bool = False
+    """Its findings depend on which files of the workspace are workflows."""
 
 
 KINDS: dict[DocumentKind, Answers] = {
@@ -103,6 +105,7 @@ KINDS: dict[DocumentKind, Answers] = {
         uses_tools=True,
     ),
     "profile": Answers(
+        names_workflows=True,
         diagnose="diagnostics:of_profile",
         complete="completion.manifests:propose_in_json",
         hover="hover.manifests:explain_in_file",
@@ -133,6 +136,7 @@ KINDS: dict[DocumentKind, Answers] = {
         uses_tools=True,
     ),
     "workflow": Answers(
+        names_workflows=True,
         diagnose="diagnostics:of_workflow",
         hover="hover.explain:in_graph",
         outline="navigation.symbols:outline_of_workflow",

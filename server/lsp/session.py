@@ -25,6 +25,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from tamis.protocols.positions import PositionEncoding
+from tamis.server.analysis.kinds import KINDS
 from tamis.server.lsp import diagnostics
 from tamis.server.lsp.documents import Document, choose_encoding
 from tamis.server.lsp.envelope import Asked, Envelope, MessageId, decode_envelope, decode_params
@@ -392,7 +393,7 @@ class Session:
     def files_changed(self) -> None:
         """A workflow may have come or gone that a profile lists or another workflow names."""
         self.diagnostics.refresh(
-            document for document in self.documents.values() if document.kind in ("profile", "workflow")
+            document for document in self.documents.values() if KINDS[document.kind].names_workflows
         )
 
     def _owe_refreshes(self) -> None:

@@ -44,6 +44,7 @@ def test_every_kind_has_a_row_and_every_verb_a_column() -> None:
     assert set(get_args(Verb)) == {field.name for field in msgspec.structs.fields(Answers)} - {
         "uses_tools",
         "holds_calls",
+        "names_workflows",
     }
 
 

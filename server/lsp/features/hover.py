@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tamis.server.analysis.kinds import KINDS
 from tamis.server.lsp.client_settings import prompt_view
 from tamis.server.lsp.convert import markup
 from tamis.server.lsp.diagnostics import speaks
@@ -54,7 +55,7 @@ def _with_result(
     from tamis.server.analysis.hover.tools import fenced
     from tamis.server.analysis.running.runnables import targets
 
-    block = block_at(snapshot.document.blocks, offset) if snapshot.kind == "text" else None
+    block = block_at(snapshot.document.blocks, offset) if KINDS[snapshot.kind].holds_calls else None
     if block is not None and any(param_at(call, offset) is not None for call in calls_at(block, offset)):
         return hover
     spans = [target.span for target in targets(snapshot) if target.span[0] <= offset <= target.span[1]]

@@ -133,9 +133,10 @@ class Workspace:
         name = index_name(document)
         if name is None:
             return False
-        known = document.kind == "workflow" and self.index.knows(name)
+        may_be_one = document.kind == "workflow"
+        known = may_be_one and self.index.knows(name)
         self._open[name] = self._owed[name] = document
-        if document.kind != "workflow":
+        if not may_be_one:
             return False
         self.settle()
         return self.index.knows(name) != known
