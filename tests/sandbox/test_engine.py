@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import engine, runner, turns
+from tamis.sandbox import engine, runner
 from tamis.sandbox.limits import watchdog
 from tests.sandbox import support
 
 
 def test_only_so_many_run_at_once_and_all_get_their_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST", 3)
+    monkeypatch.setattr(engine, "MOST", 3)
     folder = support.tool_folder(tmp_path, "import sys; print(sys.stdin.read())")
     now, most = 0, 0
     stand_up, discard = engine.stand_up, engine.Standing.discard
@@ -45,11 +45,11 @@ def test_only_so_many_run_at_once_and_all_get_their_turn(tmp_path: Path, monkeyp
 
 
 def test_turns_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST", 2)
+    monkeypatch.setattr(engine, "MOST", 2)
     order: list[int] = []
 
     async def one(number: int) -> None:
-        async with turns.turn(asyncio.Event()) as came:
+        async with engine.turn(asyncio.Event()) as came:
             assert came
             order.append(number)
             await asyncio.sleep(0.001)
@@ -64,7 +64,7 @@ def test_turns_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cancelled_while_waiting_ends_at_once_and_gives_the_turn_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "MOST", 1)
+    monkeypatch.setattr(engine, "MOST", 1)
     folder = support.tool_folder(tmp_path, "import time; print('x', flush=True); time.sleep(60)")
     quick = support.tool_folder(tmp_path / "quick", "print('y')")
 
@@ -91,7 +91,7 @@ def test_cancelled_while_waiting_ends_at_once_and_gives_the_turn_on(
 
 
 def test_at_once_fits_into_the_descriptors() -> None:
-    assert 1 <= turns.at_once() <= turns.MOST
+    assert 1 <= engine.at_once() <= engine.MOST
 
 
 def test_cancelled_while_the_end_is_verified_still_waits_for_it(
