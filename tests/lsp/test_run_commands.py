@@ -18,6 +18,7 @@ import pytest
 
 from tests.lsp.editor import EVERYTHING, KEEP, Editor, children, gone
 from tests.lsp.lsp_client import edit
+from tests.runtime.mcp_calls import make
 from tests.sample_tools import action, make_tool, tam, vcp
 
 SAMPLE = Path(__file__).parent.parent / "protocols" / "seed_manifest.jsonc"
@@ -656,6 +657,35 @@ def test_an_answer_that_does_not_stand_at_the_block_is_none(editor: Editor, root
         assert editor.refused(command, optionId=option)["code"] == 1401
     assert editor.run(editor.lens(uri, "✗ Deny: t:ask")) == {"answered": True}
     assert editor.answer(request)["result"]["status"] == "denied"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"message": "m", "requestedSchema": {"properties": {"a": {"type": "string"}}}},
+        {"message": "m", "mode": "url", "elicitationId": "e", "url": "https://example.com/"},
+    ],
+    ids=["form", "address"],
+)
+def test_what_is_typed_or_opened_can_only_be_declined_at_its_block(tmp_path: Path, question: dict[str, Any]) -> None:
+    """issue 17: a yes at the block would be one without values, or to an address that nobody saw."""
+    make(tmp_path)
+    path = tmp_path / "question.tool.json"
+    listed = {"type": "object", "properties": {"questions": {"type": "array", "items": {"type": "object"}}}}
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"parameters": listed}))
+    shows = {"experimental": {"tamis": {"approval": "request", "elicitation": True, "forms": True}}}
+    with Editor(cwd=tmp_path) as editor:
+        editor.start(tmp_path, EVERYTHING | shows)
+        editor.replies["tool/requestApproval"] = KEEP
+        uri = opened(editor, tmp_path, action("mcp:question", questions=json.dumps([question])))
+        request = editor.command(editor.lens(uri, "▶ Run"))
+        asked = editor.until(lambda one: one.get("method") == "tool/requestApproval")["params"]
+        assert [option["optionId"] for option in asked["options"]] == ["accept", "decline"]
+        assert [title for title in titles(editor, uri) if "→" in title] == ["→ Decline to answer: mcp:question"]
+        command = editor.lens(uri, "→ Decline to answer")
+        assert editor.refused(command, optionId="accept")["code"] == 1401
+        assert editor.run(command) == {"answered": True}
+        assert json.loads(editor.answer(request)["result"]["results"][0]["output"])["heard"] == [{"action": "decline"}]
 
 
 def test_a_question_goes_from_its_block_when_the_text_is_another(editor: Editor, root: Path) -> None:  # issue 17, 3

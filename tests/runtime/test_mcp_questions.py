@@ -503,3 +503,18 @@ def test_whatever_is_answered_fits_the_form_or_is_told(content: dict[str, Any]) 
     if not errors:
         jsonschema.validate(values, FORM["requestedSchema"])
         msgspec.json.encode(values)
+
+
+ANSWERS_OF_CLIENTS = json.loads(
+    (Path(__file__).resolve().parents[2] / "editors" / "vscode" / "test" / "answers.json").read_text("utf-8")
+)
+"""What the editors' clients say of answers (``test/pure.test.ts``, ``test_neovim_questions.py``)."""
+
+
+@pytest.mark.parametrize("case", ANSWERS_OF_CLIENTS, ids=lambda case: str(case["typed"])[:20])
+def test_what_clients_say_of_an_answer_is_what_is_said_here(case: dict[str, Any]) -> None:  # issue 17
+    field = msgspec.convert(case["field"], ApprovalField)
+    values, errors = fitting([field], {"a": case["value"]})
+    assert errors.get("a", "") == case["wrong"]
+    if not case["wrong"]:
+        assert values.get("a") == case["value"]

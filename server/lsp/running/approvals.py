@@ -11,6 +11,7 @@ import asyncio
 from functools import partial
 
 import msgspec
+from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalOption, ApprovalResolved
 from tamis.server.analysis.running.lenses import Asking
@@ -166,9 +167,14 @@ class Approvals:
 
 
 def _at_the_block(question: Question) -> tuple[tuple[str, str], ...]:
-    """The answers that stand at the block, with their titles: all of a server's question, the plain ones of an approval."""
+    """The answers that stand at the block, with their titles: all of a server's choice, the plain ones of an approval. A form is filled
+    in, and an address is opened, by the client that shows them: there it can only be declined."""
+    asked = question.elicitation
+    typed = asked is not None and (asked.form is not UNSET or asked.url is not UNSET)
 
     def title(option: ApprovalOption) -> str | None:
+        if typed and not option.kind.startswith("reject"):
+            return None
         return f"→ {option.label}" if question.elicitation is not None else _TITLES.get(option.option_id)
 
     return tuple((option.option_id, text) for option in question.options if (text := title(option)) is not None)

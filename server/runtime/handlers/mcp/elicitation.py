@@ -451,10 +451,15 @@ def _number_of(field: ApprovalField, value: Any) -> tuple[Any, str]:
             return value, "it is a whole number"
         value = int(value)
     if field.minimum is not UNSET and value < field.minimum:
-        return value, f"it is at least {field.minimum:g}"
+        return value, f"it is at least {_bare(field.minimum)}"
     if field.maximum is not UNSET and value > field.maximum:
-        return value, f"it is at most {field.maximum:g}"
+        return value, f"it is at most {_bare(field.maximum)}"
     return value, ""
+
+
+def _bare(number: float) -> str:
+    """A bound as it is: neither rounded nor with a point that it does not need."""
+    return str(int(number)) if number == int(number) else repr(number)
 
 
 def _wrong_size(size: int, least: Any, most: Any, what: str) -> str:
