@@ -292,6 +292,40 @@ QUESTIONS = [
     {"message": "Overwrite?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}}},
     {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}},
 ]
+MEALS = {"type": "array", "title": "Meals", "items": {"type": "string", "enum": ["early", "late"]}, "maxItems": 1}
+HOSTILE = "City $(flame) [a](command:b)\n\u202e" + "x" * 10_000
+FORM = {
+    "city": {
+        "type": "string",
+        "title": HOSTILE,
+        "description": "Where the trip [ends](https://a.example).",
+        "minLength": 2,
+    },
+    "people": {"type": "integer", "title": "People", "minimum": 1, "default": 3},
+    "mail": {"type": "string", "title": "Mail", "format": "email"},
+    "window": {"type": "boolean", "title": "Window", "default": True},
+    "meals": MEALS,
+}
+TRIP = {"type": "object", "properties": FORM, "required": ["city", "people"]}
+NAMED = {"properties": {"name": {"type": "string", "default": "as suggested"}}}
+ADDRESS = "https://login.example.com:8443/in?a=b%2Fc&d=%20"
+FORMS = [
+    {"message": "Which trip? [a](command:b)", "requestedSchema": TRIP},
+    {"message": "What name?", "requestedSchema": NAMED},
+    {"message": "Which name now?", "requestedSchema": NAMED},
+    {"message": "No name?", "requestedSchema": NAMED},
+]
+ADDRESSES = [
+    *(
+        {"mode": "url", "message": text, "elicitationId": "e", "url": ADDRESS}
+        for text in ("Log in", "Log on", "Log out")
+    ),
+    *(
+        {"mode": "url", "message": "Log in", "elicitationId": "e", "url": url}
+        for url in ("javascript:alert(1)", "file:///etc/passwd", "https://good.example@evil.example/")
+    ),
+    {"message": "Fill in", "requestedSchema": {"properties": {f"f{at}": {"type": "string"} for at in range(1000)}}},
+]
 QUESTION_TOOL = {
     "toolId": "mcp:question",
     "displayName": "Question",
@@ -370,6 +404,8 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
     (folder / "fails.vcp").write_text(vcp("demo:fails", text="a") + "\n")
     (folder / "endless.vcp").write_text(vcp("demo:endless", text="a") + "\n")
     (folder / "questions.vcp").write_text(vcp("mcp:question", questions=json.dumps(QUESTIONS)) + "\n")
+    (folder / "forms.vcp").write_text(vcp("mcp:question", questions=json.dumps(FORMS)) + "\n")
+    (folder / "addresses.vcp").write_text(vcp("mcp:question", questions=json.dumps(ADDRESSES)) + "\n")
     (folder / "servers").mkdir()
     shutil.copy(MCP_SERVER, folder / "servers" / "server.py")
     (folder / "tools" / "question.tool.json").write_text(json.dumps(QUESTION_TOOL))
@@ -614,6 +650,49 @@ def test_a_question_of_an_mcp_server_is_answered_declined_or_left(seen: dict[str
     assert re.search(r"colour\W+blue", asked["text"])
 
 
+def test_a_form_of_an_mcp_server_is_filled_step_by_step_and_sent_whole(seen: dict[str, Any]) -> None:  # row 15
+    form = seen["forms"]
+    assert form["steps"][0].startswith("test: City $ (flame) [a] (command:b)")
+    assert form["steps"][0].endswith("(1/6)") and len(form["steps"][0]) < 150
+    assert form["links"] == 0
+    assert "[a] (command:b)" in form["toast"].replace("\u00a0", " ")
+    assert [re.sub(r".*\(", "(", title) for title in form["steps"]] == [
+        "(1/6)",
+        "(2/6)",
+        "(1/6)",
+        "(3/6)",
+        "(4/6)",
+        "(5/6)",
+    ]
+    assert form["wrong"] == ["it has at least 2 characters", "it is at least 1", "it is an email address"]
+    assert form["kept"] == "Oslo"
+    assert form["prefilled"] == "3"
+    assert "it has at most 1 choices" in form["few"]
+    assert [label.strip() for label in (form["review"][0], form["review"][-1])] == ["Send to test", "Decline"]
+    assert [row for row in form["details"] if row] == [
+        "Oslo",
+        "4",
+        "left out",
+        "yes",
+        "early",
+    ]  # on lines of their own, whatever the title
+    text = form["text"].replace("\u00a0", " ")
+    assert re.findall(r"action\W+(\w+)", text)[:4] == ["accept", "decline", "cancel", "decline"]
+    assert re.search(r"city\W+Oslo\W+people\W+5\W+window\W+true\W+meals\W+early", text)
+    assert "as suggested" not in text.split('"run"')[0]
+
+
+def test_an_address_of_an_mcp_server_is_opened_after_it_was_shown_whole(seen: dict[str, Any]) -> None:  # row 15
+    found = seen["addresses"]
+    assert ADDRESS in found["shown"]
+    assert "Open an address of login.example.com:8443?" in found["shown"]
+    assert {"Open", "Decline", "Cancel"} <= set(found["buttons"])
+    assert found["before"] == []
+    assert found["opened"] == [ADDRESS]
+    heard = re.findall(r"action\W+(\w+)", found["text"].replace("\u00a0", " "))
+    assert heard[:7] == ["accept", "decline", "cancel", "decline", "decline", "decline", "decline"]
+
+
 def test_answers_that_hold_are_listed_and_taken_back(seen: dict[str, Any]) -> None:  # row 5
     assert any("demo:ask 1.0.0" in row for row in seen["standing"])
 
@@ -646,7 +725,8 @@ def test_two_windows_on_one_folder_have_a_server_each(seen: dict[str, Any]) -> N
 
 
 def test_nothing_is_asked_of_other_hosts(seen: dict[str, Any]) -> None:  # row 31
-    assert {host.partition(":")[0] for host in seen["hosts"]} == {"127.0.0.1"}
+    # The second is what a person opened.
+    assert {host.partition(":")[0] for host in seen["hosts"]} <= {"127.0.0.1", "login.example.com"}
 
 
 def test_a_dry_run_asks_nobody(seen: dict[str, Any]) -> None:  # defect 16

@@ -13,7 +13,7 @@ import {
 } from "vscode-languageclient/node";
 import { Approvals } from "./approvals";
 import type { Command } from "./commands";
-import { afterDeath, mismatch, PATTERNS, toolsOf } from "./pure";
+import { afterDeath, mismatch, PATTERNS, toolsOf, words } from "./pure";
 import { Runs } from "./runs";
 import { findServer, type ServerCommand } from "./server";
 import { registerMcp } from "./mcp";
@@ -67,7 +67,7 @@ class Offered implements StaticFeature {
     capabilities.experimental = {
       ...(capabilities.experimental as object | undefined),
       serverStatusNotification: true,
-      tamis: { approval: "request", elicitation: true, together: true, output: true, try: true },
+      tamis: { approval: "request", elicitation: true, forms: true, together: true, output: true, try: true },
     };
   }
   initialize(): void {}
@@ -196,7 +196,7 @@ class Session implements Main {
     try {
       return await client.sendRequest<T>(method, params);
     } catch (error) {
-      void vscode.window.showWarningMessage(`Tamis: ${error instanceof Error ? error.message : String(error)}`);
+      void vscode.window.showWarningMessage(`Tamis: ${words(error instanceof Error ? error.message : String(error), 1000)}`);
       return undefined;
     }
   }

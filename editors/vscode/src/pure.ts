@@ -25,8 +25,8 @@ export function fits(server: string, own: string): boolean {
 }
 
 /** Puts a sentence into the user's language, as `vscode.l10n.t` does; this one leaves it in English. */
-export type Say = (text: string, ...values: string[]) => string;
-const english: Say = (text, ...values) => text.replace(/\{(\d)\}/g, (_, number: string) => values[Number(number)] ?? "");
+export type Say = (text: string, ...values: (string | number)[]) => string;
+const english: Say = (text, ...values) => text.replace(/\{(\d)\}/g, (_, number: string) => String(values[Number(number)] ?? ""));
 
 /** What of a server does not fit, in words; empty where all does. */
 export function mismatch(version: string | undefined, rpc: unknown, own: string, t: Say = english): string {
@@ -65,12 +65,40 @@ export interface ApprovalRequest {
   options: ApprovalOption[];
   batch?: { id: string; index: number; count: number };
   /** It is no approval but a question of the tool's MCP server. */
-  elicitation?: { server: string; message: string; field?: string };
+  elicitation?: Elicitation;
+}
+
+export interface Elicitation {
+  server: string;
+  message: string;
+  field?: string;
+  form?: FormField[];
+  url?: { url: string };
+}
+
+export type FormValue = string | number | boolean | string[];
+
+export interface FormField {
+  name: string;
+  title: string;
+  type: "string" | "number" | "integer" | "boolean" | "array";
+  required: boolean;
+  description?: string;
+  format?: "email" | "uri" | "date" | "date-time";
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+  options?: { value: string; title: string }[];
+  minItems?: number;
+  maxItems?: number;
+  default?: FormValue;
+  error?: string;
 }
 
 export type ApprovalReply =
   | { outcome: "cancelled" }
-  | { outcome: "selected"; optionId: string; editedArgs?: Record<string, unknown> };
+  | { outcome: "selected"; optionId: string; editedArgs?: Record<string, unknown>; content?: Record<string, unknown> };
 
 export const CANCELLED: ApprovalReply = { outcome: "cancelled" };
 
@@ -83,6 +111,71 @@ export function reply(request: ApprovalRequest, kind: string): ApprovalReply {
 /** The beginning of arguments that a toast shows whole. */
 export function shortened(text: string, most = 160): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
+
+/** Somebody else's words, such as a server's, on one line: nothing that nobody sees, no link of the editor (also of a command) and no icon. */
+export function words(text: string | undefined, most = 300): string {
+  const line = (text ?? "").replace(/[\p{Cc}\p{Cf}\s]+/gu, " ");
+  return shortened(line.replace(/[\]$](?=\()/g, "$& "), most);
+}
+
+/** The host that a browser goes to; undefined for an address that is not opened. */
+export function hostOf(url: string): string | undefined {
+  try {
+    const { host, username, password } = new URL(url);
+    return /^https?:\/\/[!-~]+$/i.test(url) && username + password === "" ? host : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What was typed into a field of a form, as its value; undefined where nothing was, and no number where it is none. */
+export function typed(field: FormField, text: string): FormValue | undefined {
+  if (field.type === "string") return text || undefined;
+  const digits = text.trim();
+  return digits === "" ? undefined : /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(digits) ? Number(digits) : NaN;
+}
+
+const MOST_TYPED = 4000;
+const FORMATS = {
+  email: /^[^@\s]{1,64}@[^@\s]{1,255}$/,
+  uri: /^[a-z][a-z\d+.-]*:(?!\/\/([?#]|$))[^\s?#]\S*$/i,
+  date: /^\d{4}-\d\d-\d\d$/,
+  "date-time": /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$/i,
+};
+
+/** What does not fit a field of a form, in the server's words, which looks again; empty where all does. */
+export function wrongWith(field: FormField, value: FormValue | undefined, t: Say = english): string {
+  if (value === undefined) return field.required ? t("an answer is needed") : "";
+  if (typeof value === "number") {
+    const { minimum = -Infinity, maximum = Infinity } = field;
+    if (Number.isNaN(value)) return t("it is a number");
+    if (Math.abs(value) > 2 ** 53) return t("it is a number up to {0}", String(2 ** 53));
+    if (field.type === "integer" && value % 1 !== 0) return t("it is a whole number");
+    if (value < minimum) return t("it is at least {0}", String(minimum));
+    return value > maximum ? t("it is at most {0}", String(maximum)) : "";
+  }
+  if (Array.isArray(value)) {
+    const { minItems = 0, maxItems = Infinity } = field;
+    if (value.length < minItems) return t("it has at least {0} choices", minItems);
+    return value.length > maxItems ? t("it has at most {0} choices", maxItems) : "";
+  }
+  if (typeof value === "boolean" || field.options !== undefined) return "";
+  const [size, least, most] = [[...value].length, field.minLength ?? 0, Math.min(field.maxLength ?? MOST_TYPED, MOST_TYPED)];
+  if (size < least) return t("it has at least {0} characters", least);
+  if (size > most) return t("it has at most {0} characters", most);
+  const { format } = field;
+  if (format === undefined || (FORMATS[format].test(value) && (!format.startsWith("date") || isDay(value)))) return "";
+  if (format === "email") return t("it is an email address");
+  if (format === "uri") return t("it is an address such as https://example.com/");
+  return format === "date" ? t("it is a date such as 2026-07-28") : t("it is a time such as 2026-07-28T09:30:00Z");
+}
+
+/** Whether a date, or the one before a time, is in the calendar, and the time in a day. */
+function isDay(value: string): boolean {
+  const day = value.slice(0, 10);
+  const time = Date.parse(day);
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day) && !Number.isNaN(Date.parse(value.toUpperCase()));
 }
 
 /** Arguments that a person wrote: an object, or what is wrong with the text. */

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { WorkDoneProgress, type LanguageClient, type ShowDocumentParams, type ShowDocumentResult } from "vscode-languageclient/node";
 import type { Approvals } from "./approvals";
 import type { Session } from "./main";
-import { header, runOf, seconds, type Told } from "./pure";
+import { header, runOf, seconds, words, type Told } from "./pure";
 
 const t = vscode.l10n.t;
 const RUNNING = new Set(["tamis.run", "tamis.dryRun", "tamis.runExample", "tamis.testExamples", "tamis.rerunLast"]);
@@ -164,8 +164,8 @@ export class Runs implements vscode.Disposable {
       );
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      this.shown(`$(error) ${text.slice(0, 60)}`, false);
-      void vscode.window.showWarningMessage(`Tamis: ${text}`);
+      this.shown(`$(error) ${words(text, 60)}`, false);
+      void vscode.window.showWarningMessage(`Tamis: ${words(text, 1000)}`);
       return undefined;
     } finally {
       clearInterval(clock);

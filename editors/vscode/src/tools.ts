@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import * as vscode from "vscode";
 import type { Command } from "./commands";
 import type { Session } from "./main";
-import { denials } from "./pure";
+import { denials, words } from "./pure";
 import type { Runs } from "./runs";
 
 const t = vscode.l10n.t;
@@ -104,7 +104,7 @@ export class Tools {
     return new Promise((resolve) => {
       execFile(server.command, [...server.before, ...args], { cwd: root.fsPath, maxBuffer: 16 * 1024 * 1024 }, (error, out, said) => {
         if (said !== "") this.session.log.info(said);
-        if (error !== null) void vscode.window.showErrorMessage(`Tamis: ${said.trim().slice(0, 500) || error.message}`);
+        if (error !== null) void vscode.window.showErrorMessage(`Tamis: ${words(said.trim() || error.message, 500)}`);
         resolve(error === null ? out : undefined);
       });
     });
@@ -149,7 +149,7 @@ export class Tools {
     const root = this.root();
     if (root === undefined) return;
     const out = await this.program(root, ["import", kind, file.fsPath, "--out", root.fsPath]);
-    if (out !== undefined) void vscode.window.showInformationMessage(out.trim().slice(0, 300) || t("Imported."));
+    if (out !== undefined) void vscode.window.showInformationMessage(words(out.trim()) || t("Imported."));
   }
 
   private async give(): Promise<void> {

@@ -1,7 +1,9 @@
 // Pure parts of the client, without an editor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { afterDeath, denials, fits, header, isOurs, mismatch, readArguments, reply, runOf, seconds, shortened, toolsOf } from "../src/pure";
+import { expand } from "../src/braces.cjs";
+import { afterDeath, denials, fits, header, hostOf, isOurs, mismatch, readArguments, reply, runOf, seconds, shortened, toolsOf, typed, words, wrongWith, type FormField, type FormValue } from "../src/pure";
+import answers from "./answers.json";
 
 const REQUEST = {
   approvalId: "a", callId: "editor-7-1", tool: "t:ask", version: "1.0.0", args: {}, argsPreview: "{}", risk: "low" as const, permissions: {},
@@ -65,4 +67,33 @@ test("words of the status bar and of the output", () => {
 test("what a run was refused, a line each", () => {
   const told = { status: "error", outcome: "", results: [{ toolId: "t:a", permissions: { denied: [{ kind: "host", value: "a.test", reason: "not allowed" }] } }, { toolId: "t:b" }] };
   assert.deepEqual(denials(told), ["t:a: host a.test (not allowed)"]);
+});
+
+test("what is typed into a form fits or is told as the server tells it", () => {
+  for (const { field, typed: text, value, wrong } of answers as unknown as { field: FormField; typed: string | null; value: FormValue | null; wrong: string }[]) {
+    const found = text === null ? (value ?? undefined) : typed(field, text);
+    assert.equal(wrongWith(field, found), wrong, JSON.stringify([field, text, value]));
+    if (wrong === "") assert.deepEqual(found, value ?? undefined);
+  }
+});
+
+test("a server's words are one line without direction, links of the editor or icons", () => {
+  assert.equal(words("a\nb\u202ec\u200bd\te"), "a b c d e");
+  assert.equal(words("[run](command:x) $(check) [a](https://b)"), "[run] (command:x) $ (check) [a] (https://b)");
+  assert.equal(words("x".repeat(10_000), 80).length, 80);
+  assert.equal(words(undefined), "");
+});
+
+test("only http and https are opened, and the host is the browser's", () => {
+  assert.equal(hostOf("https://Example.com:8443/a?b#c"), "example.com:8443");
+  assert.equal(hostOf("https://good.example\\@evil.example/"), "good.example");
+  for (const url of ["javascript:alert(1)", "file:///etc/passwd", "https://good.example@evil.example/", "https://a:b@evil.example/", "data:text/html,x", "command:x", "vscode://a/b", "https://g\u043eod.example/", "https://a b/", "https://", "x", " https://a.example/", "https://a.example/\n"]) {
+    assert.equal(hostOf(url), undefined, url);
+  }
+});
+
+test("lists in braces are patterns of their own, and never too many", () => {
+  assert.deepEqual(expand("**/*.{json,jsonc}"), ["**/*.json", "**/*.jsonc"]);
+  assert.deepEqual(expand("{a,b{c,d}}$&.{x}"), ["a$&.{x}", "bc$&.{x}", "bd$&.{x}"]);
+  assert.ok(expand("{a,b}".repeat(500)).length <= 1000);
 });

@@ -212,6 +212,116 @@ await step("elicited", async () => {
   return told;
 });
 
+await step("forms", async () => {
+  await tidy();
+  await open("forms.vcp");
+  await press("Run", bar());
+  const input = page.locator(".quick-input-widget:visible .quick-input-filter input").first();
+  const title = page.locator(".quick-input-widget:visible .quick-input-title").first();
+  const message = page.locator(".quick-input-widget:visible .quick-input-message").first();
+  const answer = async (text, button) => (await question(text)).locator(".monaco-button", { hasText: button }).first().click();
+  const told = { steps: [], wrong: [] };
+  const at = async (number) => {
+    await title.filter({ hasText: `(${number}/6)` }).waitFor();
+    told.steps.push(await title.innerText());
+  };
+  const type = async (text, wrong) => {
+    await input.fill(text);
+    if (wrong !== undefined) {
+      await message.filter({ hasText: wrong }).waitFor();
+      told.wrong.push(wrong);
+      await input.fill(text);
+    }
+    await page.keyboard.press("Enter");
+  };
+  told.toast = await (await question("Which trip")).innerText();
+  told.links = await (await question("Which trip")).locator(".notification-list-item-message a").count();
+  await answer("Which trip", "Answer");
+  await at(1);
+  told.links += await page.locator(".quick-input-widget:visible a[href], .quick-input-title .codicon-flame").count();
+  await picture("form");
+  await type("O", "it has at least 2 characters");
+  await type("Oslo");
+  await at(2);
+  told.prefilled = await input.inputValue();
+  await page.locator(".quick-input-widget:visible .quick-input-titlebar .codicon-quick-input-back").first().click();
+  await at(1);
+  told.kept = await input.inputValue();
+  await page.keyboard.press("Enter");
+  await title.filter({ hasText: "(2/6)" }).waitFor();
+  await type("0", "it is at least 1");
+  await type("4");
+  await at(3);
+  await type("a", "it is an email address");
+  await type("");
+  await at(4);
+  // What is suggested is what Enter takes.
+  await page.locator(".quick-input-list .monaco-list-row.focused", { hasText: "yes" }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await at(5);
+  for (const name of ["early", "late"]) await picks().filter({ hasText: name }).first().click();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => [...document.querySelectorAll(".quick-input-widget input")].some((one) => one.placeholder.includes("it has at most")));
+  told.few = await input.getAttribute("placeholder");
+  await picks().filter({ hasText: "late" }).first().click();
+  await page.keyboard.press("Enter");
+  await picks().filter({ hasText: "Send to test" }).first().waitFor();
+  told.details = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .quick-input-list-label-meta");
+  told.review = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .label-name");
+  await picture("form-review");
+  await picks().filter({ hasText: "People" }).first().click();
+  await title.filter({ hasText: "(2/6)" }).waitFor();
+  await type("5");
+  await picks().filter({ hasText: "Send to test" }).first().click();
+  await answer("What name", "Decline");
+  await answer("Which name now", "Answer");
+  await title.filter({ hasText: "(1/2)" }).waitFor();
+  await page.keyboard.press("Enter");
+  await picks().filter({ hasText: "Send to test" }).first().waitFor();
+  await page.keyboard.press("Escape");
+  await answer("No name", "Answer");
+  await title.filter({ hasText: "(1/2)" }).waitFor();
+  await page.keyboard.press("Enter");
+  await picks().filter({ hasText: "Decline" }).first().click();
+  await page.locator(".tab", { hasText: "mcp:question · ✓" }).first().waitFor();
+  told.text = await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
+  return told;
+});
+
+await step("addresses", async () => {
+  await tidy();
+  await open("addresses.vcp");
+  const opened = [];
+  const context = page.context();
+  await context.route("https://login.example.com:8443/**", (route) => {
+    opened.push(route.request().url());
+    return route.fulfill({ body: "opened" });
+  });
+  await press("Run", bar());
+  const dialog = page.locator(".monaco-dialog-box");
+  const answer = async (text, button) => {
+    await (await question(text)).locator(".monaco-button", { hasText: "Answer" }).first().click();
+    await dialog.first().waitFor();
+    if (button !== undefined) await dialog.locator(".monaco-button", { hasText: button }).first().click();
+  };
+  await answer("Log in");
+  const told = { shown: await dialog.innerText(), buttons: await dialog.locator(".monaco-button").allInnerTexts(), before: [...opened] };
+  await picture("address");
+  const window = context.waitForEvent("page");
+  await dialog.locator(".monaco-button", { hasText: "Open" }).first().click();
+  // The editor asks by itself before it opens another host.
+  const trusts = dialog.filter({ hasText: "external website" }).locator(".monaco-button", { hasText: "Open" }).first();
+  const other = await Promise.race([window, trusts.waitFor().then(() => trusts.click()).then(() => window)]);
+  await other.waitForLoadState().catch(() => {});
+  await other.close();
+  await answer("Log on", "Decline");
+  await answer("Log out", "Cancel");
+  await page.locator(".tab", { hasText: "mcp:question · ✓" }).first().waitFor();
+  told.opened = opened;
+  told.text = await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
+  return told;
+});
+
 await step("standing", async () => {
   await tidy();
   await open("ask.tam");
