@@ -266,8 +266,9 @@ await step("forms", async () => {
   await picks().filter({ hasText: "late" }).first().click();
   await page.keyboard.press("Enter");
   await picks().filter({ hasText: "Send to test" }).first().waitFor();
-  told.details = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .quick-input-list-label-meta");
-  told.review = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .label-name");
+  told.details = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .quick-input-list-label-meta:visible");
+  // A row that was used before has what it showed then, hidden.
+  told.review = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .label-name:visible");
   await picture("form-review");
   await picks().filter({ hasText: "People" }).first().click();
   await title.filter({ hasText: "(2/6)" }).waitFor();
