@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import tempfile
 import zlib
 from pathlib import Path
@@ -32,6 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background job ignores Ctrl-C, and so would the commands that tests end by it: children take this over.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--long"):
         settings.load_profile("long")
     if config.getoption("--fast"):
@@ -55,8 +58,21 @@ SHARED = re.compile(r"^tests/protocols/.*::test_\w*(?:linear|grows)\w*\[")
 """Measurements of growth: one for each kind of hostile text, seconds each."""
 
 
-FIRST = ("tests/sandbox/test_as_user.py", "tests/editors/test_vscode.py", "tests/lsp/test_markers.py")
-"""Files that take minutes: begun first, so that no worker is left alone with one at the end."""
+FIRST = (
+    "tests/sandbox/test_as_user.py",
+    "tests/editors/test_vscode.py",
+    "tests/lsp/test_markers.py",
+    "tests/project/test_install.py",
+    "tests/environments/",
+    "tests/editors/",
+    "tests/mcp/test_hosts.py",
+    "tests/mcp/test_client_conformance.py",
+    "tests/mcp/test_conformance.py",
+    "tests/sandbox/test_watchdog.py",
+    "tests/sandbox/test_soak.py",
+)
+"""Files that take minutes, or wait for most of their time: begun first, so that no worker is left alone with one at the end and
+what computes runs beside what waits."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
