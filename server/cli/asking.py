@@ -6,16 +6,19 @@ import argparse
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalField, ExecutionResult
-from tamis.server.cli.outputs import Paint, warn, write_note, write_question
+from tamis.server.cli.outputs import Paint, asking, warn, write_note, write_question
 from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question, Reply
 
 if TYPE_CHECKING:
+    import asyncio
+
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.tools.registry import Tool
 
@@ -108,59 +111,101 @@ def terminal_ask() -> Ask | None:
     if not sys.stderr.isatty():
         terminal.close()
         return None
-    return asker(terminal.readline)
+
+    def forget() -> None:
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(terminal, termios.TCIFLUSH)
+
+    return asker(terminal.readline, forget)
 
 
-def asker(read_line: Callable[[], bytes]) -> Ask:
-    """Asks on standard error; ``read_line`` waits for the answer and gives nothing at the terminal's end, which is a no."""
+class _Typed:
+    """The lines that a person types, for one question after the other."""
+
+    def __init__(self, read_line: Callable[[], bytes], forget: Callable[[], object]) -> None:
+        import asyncio
+
+        self._read_line = read_line
+        self._forget = forget
+        self._coming: asyncio.Future[bytes] | None = None
+        self.turn = asyncio.Lock()
+
+    def begin(self) -> None:
+        """A question is about to be shown: what was typed before it is no answer to it."""
+        self._forget()
+        if self._coming is not None and self._coming.done():
+            self._coming = None
+
+    async def line(self) -> bytes:
+        """The next line. The one that a question was still waiting for when it was withdrawn is the next question's."""
+        import asyncio
+
+        if self._coming is None:
+            self._coming = asyncio.get_running_loop().run_in_executor(None, self._read_line)
+        line = await asyncio.shield(self._coming)
+        self._coming = None
+        return line
+
+
+def asker(read_line: Callable[[], bytes], forget: Callable[[], object] = lambda: None) -> Ask:
+    """Asks on standard error, one question after the other.
+
+    ``read_line`` waits for the answer and gives nothing at the terminal's end, which is a no; ``forget`` drops what was typed already.
+    """
     paint = Paint(sys.stderr)
+    typed = _Typed(read_line, forget)
     over = False
 
     async def ask(question: Question) -> Reply:
-        import asyncio
-
         nonlocal over
-        if over:
-            return Reply(answer="deny")
-        if question.elicitation is not None:
-            form = question.elicitation.form
-            return await (_choose(question, read_line) if form is UNSET else _fill(question, form, read_line))
-        from tamis.protocols.observation import cut_middle
-
-        granted = question.permissions.granted
-        rights = [
-            *(f"write {path}" for path in granted.write),
-            *(f"read {path}" for path in granted.read),
-            *(f"connect to {host}" for host in granted.hosts),
-        ]
-        write_note()
-        write_note("Run ", paint("1", question.tool_id), f" ({question.display_name})?")
-        for name, value in question.args.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            # each in one line, with its end, and nothing that the terminal obeys or does not show
-            write_note(f"  {name} = {cut_middle(text, 400)}")
-        if rights:
-            write_note(f"  may {', '.join(rights)}")
-        for _ in range(MAX_ASKED):
-            write_question(KEYS)
-            line = await asyncio.get_running_loop().run_in_executor(None, read_line)
-            typed = line.decode("utf-8", "replace").strip().lower()
-            meaning = _MEANINGS.get(typed)
-            if meaning == "once" or meaning == "session":
-                return Reply(answer="allow", scope=meaning)
-            if meaning is not None:
-                over = meaning == "quit"
+        async with typed.turn:
+            if over:
                 return Reply(answer="deny")
-            write_note(f"'{typed[:40]}' is none of the keys.")
-        return Reply(answer="deny")
+            typed.begin()
+            with asking():
+                if question.elicitation is None:
+                    reply, over = await _allow(question, typed, paint)
+                    return reply
+                form = question.elicitation.form
+                return await (_choose(question, typed) if form is UNSET else _fill(question, form, typed))
 
     return ask
 
 
-async def _choose(question: Question, read_line: Callable[[], bytes]) -> Reply:
-    """A question of an MCP server: one of its options by number; Enter declines."""
-    import asyncio
+async def _allow(question: Question, typed: _Typed, paint: Paint) -> tuple[Reply, bool]:
+    """Whether a call may run; and whether the person refused all that follow."""
+    from tamis.protocols.observation import cut_middle
 
+    granted = question.permissions.granted
+    rights = [
+        *(f"write {path}" for path in granted.write),
+        *(f"read {path}" for path in granted.read),
+        *(f"connect to {host}" for host in granted.hosts),
+    ]
+    write_note()
+    write_note("Run ", paint("1", question.tool_id), f" ({question.display_name})?")
+    for name, value in question.args.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        # each in one line, with its end, and nothing that the terminal obeys or does not show
+        write_note(f"  {name} = {cut_middle(text, 400)}")
+    if rights:
+        write_note(f"  may {', '.join(rights)}")
+    for _ in range(MAX_ASKED):
+        write_question(KEYS)
+        answer = (await typed.line()).decode("utf-8", "replace").strip().lower()
+        meaning = _MEANINGS.get(answer)
+        if meaning == "once" or meaning == "session":
+            return Reply(answer="allow", scope=meaning), False
+        if meaning is not None:
+            return Reply(answer="deny"), meaning == "quit"
+        write_note(f"'{answer[:40]}' is none of the keys.")
+    return Reply(answer="deny"), False
+
+
+async def _choose(question: Question, lines: _Typed) -> Reply:
+    """A question of an MCP server: one of its options by number; Enter declines."""
     from tamis.server.runtime.execution.approvals.replies import chosen, question_text
 
     write_note()
@@ -169,8 +214,7 @@ async def _choose(question: Question, read_line: Callable[[], bytes]) -> Reply:
         write_note(f"  {number} = {option.label}")
     for _ in range(MAX_ASKED):
         write_question(f"[1-{len(question.options)}, Enter declines] ")
-        line = await asyncio.get_running_loop().run_in_executor(None, read_line)
-        typed = line.decode("utf-8", "replace").strip()
+        typed = (await lines.line()).decode("utf-8", "replace").strip()
         if not typed:
             break
         if typed.isascii() and typed.isdigit() and 0 < int(typed[:9]) <= len(question.options):
@@ -182,15 +226,13 @@ async def _choose(question: Question, read_line: Callable[[], bytes]) -> Reply:
 ANSWERS_FORM = "[y] answer  [n] decline (default): "
 
 
-async def _fill(question: Question, form: Sequence[ApprovalField], read_line: Callable[[], bytes]) -> Reply:
+async def _fill(question: Question, form: Sequence[ApprovalField], lines: _Typed) -> Reply:
     """A form of an MCP server, field by field, sent only when it was shown whole; Enter leaves a field as it is, or out."""
-    import asyncio
-
     from tamis.server.runtime.execution.approvals.replies import chosen, question_text
 
     async def typed(words: str) -> str:
         write_question(words)
-        line = await asyncio.get_running_loop().run_in_executor(None, read_line)
+        line = await lines.line()
         if not line:
             raise EOFError
         return line.decode("utf-8", "replace").strip()
@@ -279,6 +321,13 @@ def positive(text: str) -> int:
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
     return int(text)
+
+
+def asked_here(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How a command that runs calls asks, for ``CallContext.having``: one question at a time, those of MCP servers too; with ``--yes`` none of theirs."""
+    import asyncio
+
+    return {"turn": asyncio.Lock(), **dict.fromkeys(("elicits", "forms", "addresses"), not arguments.yes)}
 
 
 async def always(_question: Question) -> Answer:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamis.server.cli.asking import ask_for_grants, ask_for_trust, positive
 from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
-from tamis.server.cli.outputs import print_json, warn, write_document, write_note
+from tamis.server.cli.outputs import print_json, warn, write_document, write_note, write_value
 
 if TYPE_CHECKING:
     from tamis.server.runtime.runtime import Runtime
@@ -66,8 +66,7 @@ def args_of(text: str) -> dict[str, Any]:
 
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:
     """Runs one call and prints what came of it; gives the exit code."""
-    from tamis.protocols.observation import value_text
-    from tamis.server.cli.asking import always, exit_code, terminal_ask, told_progress
+    from tamis.server.cli.asking import always, asked_here, exit_code, terminal_ask, told_progress
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.calls.model import CallRequest
     from tamis.server.runtime.execution.pipeline import execute
@@ -87,12 +86,12 @@ async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[s
             on_progress=told_progress(),
             cancelled=cancel_on_interrupt(),
             caller=Caller("cli"),
-        ).having(elicits=not arguments.yes, forms=not arguments.yes, addresses=not arguments.yes),
+        ).having(**asked_here(arguments)),
     )
     if arguments.json:
         print_json(result)
     elif result.status == "success":
-        write_document(value_text(result.output) + "\n")
+        write_value(result.output)
     else:
         write_document(result.observation + "\n")
     if not arguments.json:

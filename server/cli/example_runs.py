@@ -28,7 +28,7 @@ from tamis.server.analysis.running.variables import NotReady, example_ready, fil
 from tamis.server.cli.asking import REFUSED
 from tamis.server.cli.inputs import UsageError, tell_settings
 from tamis.server.cli.text_tests import TextBlock, secrets_from, text_of
-from tamis.server.runtime.calls.model import Answer, Ask, CallContext, CallRequest, Question, Reply
+from tamis.server.runtime.calls.model import Ask, CallContext, CallRequest
 from tamis.server.runtime.handlers.script.output import MATCH_KEY, match_of
 from tamis.server.runtime.observe.masking import left_result
 from tamis.server.runtime.observe.trail import Caller
@@ -222,20 +222,13 @@ async def run_cases(
     """Runs the cases, up to ``jobs`` at a time; gives the verdicts in the order of the cases."""
     turns, asking = asyncio.Semaphore(jobs), asyncio.Lock()
 
-    async def one_at_a_time(question: Question) -> Answer | Reply:
-        async with asking:
-            assert ask is not None
-            return await ask(question)
-
     async def run(case: Case) -> Verdict:
         async with nullcontext() if case.text is None else case.text.text.turn, turns:
             if case.fault or case.runtime is None or (case.tool is None and case.text is None):
                 return Verdict(case, "failed", case.fault)
             if cancelled.is_set():
                 return Verdict(case, "skipped", "the tests were interrupted")
-            context = case.runtime.call_context(
-                ask=None if ask is None else one_at_a_time, cancelled=cancelled, caller=Caller("cli")
-            )
+            context = case.runtime.call_context(ask=ask, cancelled=cancelled, caller=Caller("cli")).having(turn=asking)
             if case.text is not None:
                 return await _run_text(case, case.text, context, timeout_ms)
             assert case.tool is not None

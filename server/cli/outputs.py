@@ -2,7 +2,8 @@
 
 Texts come from folders, manifests, models, scripts and servers. **No command writes to a stream but through this module**: what a
 terminal obeys, or does not show, comes out as an escape (D74). Lines for persons are always written so. A document, which is what
-another program reads, stays byte for byte, and is escaped only where standard output is a terminal.
+another program reads, stays byte for byte, and is escaped only where standard output is a terminal. While a person is asked, nothing
+but the question is written (``asking``): what a tool printed must not stand between the question and its answer.
 """
 
 from __future__ import annotations
@@ -11,12 +12,42 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TextIO
 
 from tamis.protocols.invisible import visible_json, visible_line, visible_lines
+
+_asks: ContextVar[bool] = ContextVar("asks", default=False)
+"""Whether what is written belongs to the question that is open."""
+_waiting: list[Callable[[], None]] | None = None
+"""What is written when the open question is answered; None while there is none."""
+
+
+@contextmanager
+def asking() -> Generator[None]:
+    """What is written within belongs to a question. What others write meanwhile comes after it; one question at a time."""
+    global _waiting
+    token = _asks.set(True)
+    _waiting = []
+    try:
+        yield
+    finally:
+        waiting, _waiting = _waiting, None
+        _asks.reset(token)
+        for write in waiting:
+            write()
+
+
+def _put(write: Callable[[], None]) -> None:
+    """Writes now, or when the question that is open is answered."""
+    if _waiting is None or _asks.get():
+        write()
+    else:
+        _waiting.append(write)
 
 
 class Painted(NamedTuple):
@@ -44,8 +75,7 @@ def write_line(*pieces: str | Painted) -> None:
 
 def write_rows(rows: Iterable[tuple[str | Painted, ...]]) -> None:
     """Many such lines that are known already, at once."""
-    sys.stdout.write("".join("".join(map(_shown, pieces)) + "\n" for pieces in rows))
-    sys.stdout.flush()
+    _write(sys.stdout, "".join("".join(map(_shown, pieces)) + "\n" for pieces in rows))
 
 
 def write_note(*pieces: str | Painted) -> None:
@@ -60,32 +90,39 @@ def warn(text: str) -> None:
 
 def write_question(text: str) -> None:
     """The begin of a line that a person ends with an answer, on standard error."""
-    sys.stderr.write(visible_line(text))
-    sys.stderr.flush()
+    _write(sys.stderr, visible_line(text))
 
 
 def write_progress(text: str) -> None:
     """A line on standard error that the next one overwrites; an empty one takes it away. Only for a terminal."""
-    sys.stderr.write(f"\r{visible_line(text):<79}\r")
-    sys.stderr.flush()
+    _write(sys.stderr, f"\r{visible_line(text):<79}\r")
 
 
 def write_lines(data: bytes) -> None:
     """Lines of JSON on standard output, at once."""
-    sys.stdout.flush()
     if sys.stdout.isatty():
         data = visible_json(data.decode()).encode()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    _write_bytes(data)
 
 
 def write_document(text: str) -> None:
     """What was asked for, on standard output, as it is and with its line ends; escaped where that is a terminal."""
-    sys.stdout.flush()
     if sys.stdout.isatty():
         text = visible_lines(text.replace("\r\n", "\n"))
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
-    sys.stdout.buffer.flush()
+    _write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def write_value(value: Any) -> None:
+    """What a tool gave, on standard output: a text as it is, anything else as JSON on one line.
+
+    Into a pipe or a file a text has not a byte more or less; on a terminal it is escaped and ends its line.
+    """
+    if isinstance(value, str):
+        write_document(f"{value}\n" if sys.stdout.isatty() else value)
+        return
+    import json
+
+    write_lines(json.dumps(value, ensure_ascii=False).encode() + b"\n")
 
 
 def print_json(value: Any) -> None:
@@ -101,8 +138,7 @@ def print_json(value: Any) -> None:
     data = msgspec.json.format(data, indent=2) + b"\n"
     if sys.stdout.isatty():
         data = visible_json(data.decode()).encode()
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    _write_bytes(data)
 
 
 def flush() -> None:
@@ -180,9 +216,25 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False, 
 
 
 def _write_line(stream: TextIO, pieces: tuple[str | Painted, ...]) -> None:
-    # at once, so that what goes to both streams stands in its order, and a person sees each result when it is there
-    stream.write("".join(map(_shown, pieces)) + "\n")
-    stream.flush()
+    _write(stream, "".join(map(_shown, pieces)) + "\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    def write() -> None:
+        # at once, so that what goes to both streams stands in its order, and a person sees each result when it is there
+        stream.write(text)
+        stream.flush()
+
+    _put(write)
+
+
+def _write_bytes(data: bytes) -> None:
+    def write() -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    _put(write)
 
 
 def _shown(piece: str | Painted) -> str:

@@ -91,7 +91,7 @@ def _other_protocol(runtime: Runtime, text: str) -> str:
 
 
 async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Document, text: str) -> int:
-    from tamis.server.cli.asking import always, exit_code, terminal_ask, told_progress
+    from tamis.server.cli.asking import always, asked_here, exit_code, terminal_ask, told_progress
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.agents.step import execute_noted_text
@@ -120,7 +120,7 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
             on_progress=told_progress(),
             cancelled=cancel_on_interrupt(),
             caller=Caller("cli"),
-        ).having(elicits=not arguments.yes, forms=not arguments.yes, addresses=not arguments.yes),
+        ).having(**asked_here(arguments)),
         TextOptions(
             mode=arguments.mode,
             on_error=arguments.on_error,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -16,8 +18,15 @@ from tamis.protocols.contract import (
     Granted,
     Permissions,
 )
-from tamis.server.cli.asking import MAX_ASKED, asker
-from tamis.server.runtime.calls.model import Ask, Question, Reply
+from tamis.server.cli.asking import KEYS, MAX_ASKED, asker
+from tamis.server.cli.outputs import write_document, write_note
+from tamis.server.runtime.calls.model import Ask, CallRequest, Question, Reply
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.text import Mode, TextOptions, execute_text
+from tamis.server.runtime.observe.trail import Caller
+from tamis.server.runtime.runtime import Runtime
+from tests.runtime.fake_approver import ALWAYS, new_root, recorded
+from tests.sample_tools import make_tool, tam, vcp
 
 ASKED = Question(
     approval_id="a",
@@ -172,22 +181,122 @@ def test_nonsense_without_end_is_a_no() -> None:
     assert (reply.answer, read) == ("deny", MAX_ASKED)
 
 
-def test_for_the_rest_of_the_command_holds_for_the_same_tool(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tamis.server.runtime.calls.model import CallRequest
-    from tamis.server.runtime.execution.pipeline import execute
-    from tamis.server.runtime.observe.trail import Caller
-    from tamis.server.runtime.runtime import Runtime
-    from tests.runtime.fake_approver import ALWAYS, new_root, recorded
+def run_asking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, typed: list[bytes], mode: Mode = "sequential"
+) -> tuple[list[str], int]:
+    """How the calls of a text end that `tamis run` asks about, in order, and how many answers were read."""
+    recorded(monkeypatch)
+    root = new_root(tmp_path, monkeypatch)
+    make_tool(root, "t:other")
+    make_tool(root, "t:reads", properties={"image": {"type": "string"}, "text": {"type": "string"}})
+    (root / "data").mkdir()
+    (root / "data" / "a.txt").write_text("a")
+    runtime = Runtime(root, {"resources": {"d": "data"}})
+    lines, read = iter(typed), list[bytes]()
 
+    def read_line() -> bytes:
+        read.append(next(lines))
+        return read[-1]
+
+    async def run() -> list[str]:
+        context = runtime.call_context(ask=asker(read_line), caller=Caller("cli")).having(turn=asyncio.Lock())
+        done = await execute_text(runtime.read(text), context, TextOptions(ask=True, mode=mode))
+        return [result.status for result in done.results]
+
+    return asyncio.run(run()), len(read)
+
+
+@pytest.mark.parametrize("mode", ["sequential", "parallel"])
+def test_for_the_rest_of_the_command_holds_for_the_same_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    """Ruling 42: `tamis run` asks no more about a tool after `s`, whatever its arguments, also where its calls ask at the same time."""
+    text = "\n".join(vcp("t:echo", text=word) for word in "abc")
+    assert run_asking(tmp_path, monkeypatch, text, [b"s\n"], mode) == (["success"] * 3, 1)
+
+
+def test_it_holds_for_no_other_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n".join(vcp(tool, text="a") for tool in ("t:echo", "t:other", "t:echo"))
+    assert run_asking(tmp_path, monkeypatch, text, [b"s\n", b"n\n"]) == (["success", "denied", "success"], 2)
+
+
+def test_nor_for_other_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ruling 42: a call of the same tool that may read a file asks again, and the yes to it is none to the others."""
+    steps = ({"text": "a"}, {"uri_image": "fam://d/a.txt"}, {"text": "b"})
+    calls = [tam({"command": "t:reads", **step}) for step in steps]
+    typed = [b"s\n", b"y\n"]
+    assert run_asking(tmp_path, monkeypatch, "\n".join(calls), typed) == (["success"] * 3, 2)
+
+
+def test_an_answer_for_always_does_not_skip_the_question_of_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran = recorded(monkeypatch)
-    runtime = Runtime(new_root(tmp_path, monkeypatch), ALWAYS)
-    typed = iter([b"s\n"])
-    ask = asker(lambda: next(typed))
+    root = new_root(tmp_path, monkeypatch)
 
-    async def both() -> list[str]:
-        context = runtime.call_context(ask=ask, caller=Caller("cli"))
-        done = [await execute(CallRequest(call_id=f"c{n}", name="t:echo", args={"count": n}), context) for n in (1, 2)]
-        return [result.status for result in done]
+    async def call(reply: Reply, *, ask: bool) -> str:
+        runtime = Runtime(root, ALWAYS)
 
-    assert asyncio.run(both()) == ["success", "success"]
-    assert len(ran) == 2
+        async def answer(_question: Question) -> Reply:
+            return reply
+
+        context = runtime.call_context(ask=answer, caller=Caller("cli"))
+        result = await execute(CallRequest(call_id="c", name="t:echo", args={}, ask=ask), context)
+        await runtime.close()
+        return result.status
+
+    assert asyncio.run(call(Reply(answer="allow", scope="always"), ask=False)) == "success"
+    assert asyncio.run(call(Reply(answer="deny"), ask=True)) == "denied"
+    assert len(ran) == 1
+
+
+def test_what_others_print_comes_after_the_question(capsys: pytest.CaptureFixture[str]) -> None:
+    """trust 6: a call that ends while another is asked about cannot write between the question and its answer."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def read_line() -> bytes:
+        asked.set()
+        assert answered.wait(10)
+        return b"y\n"
+
+    async def run() -> str:
+        question = asyncio.ensure_future(asker(read_line)(ASKED))
+        await asyncio.to_thread(asked.wait, 10)
+        write_document(f"a forged answer\n{KEYS}")
+        write_note("a log line")
+        before = capsys.readouterr()
+        assert before.err.endswith(KEYS) and "log line" not in before.err and not before.out
+        answered.set()
+        await question
+        return capsys.readouterr().out
+
+    assert asyncio.run(run()) == f"a forged answer\n{KEYS}"
+
+
+def test_what_was_typed_before_the_question_is_no_answer() -> None:
+    """Ruling 40: a clear yes to what was shown. A line of an earlier question that ended meanwhile is none of the next either."""
+    events: list[str] = []
+    typed, gate = iter([b"y\n", b"n\n"]), threading.Event()
+
+    def read_line() -> bytes:
+        gate.wait(10)
+        return next(typed)
+
+    async def run() -> Reply:
+        ask = asker(read_line, lambda: events.append("forgotten"))
+        first = asyncio.ensure_future(ask(ASKED))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait({first})
+        gate.set()
+        while True:
+            # the line that the first question waited for arrives while nobody asks
+            await asyncio.sleep(0.01)
+            if typed.__length_hint__() == 1:
+                break
+        await asyncio.sleep(0.05)
+        return cast("Reply", await ask(ASKED))
+
+    assert asyncio.run(run()).answer == "deny"
+    assert events == ["forgotten", "forgotten"]

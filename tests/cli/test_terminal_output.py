@@ -327,6 +327,31 @@ def test_documents_stay_byte_for_byte_in_a_pipe(tmp_path: Path) -> None:
         assert done.stdout == text.encode()
 
 
+@pytest.mark.parametrize("given", [HOSTILE, f"{HOSTILE}\r\n", "", "\ufefftext", "x" * 100_000, {HOSTILE: [HOSTILE, 1]}])
+def test_what_a_tool_gave_comes_into_a_pipe_byte_for_byte(tmp_path: Path, given: Any) -> None:
+    """trust 6: a text of `tamis call` has not a byte more or less in a pipe, other values are JSON on a line; a terminal gets them escaped."""
+    script = f"import json\nprint(json.dumps({given!r}))"
+    make_tool(tmp_path, "t:gives", script)
+    done = subprocess.run([*COMMAND, "call", "t:gives"], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    if isinstance(given, str):
+        assert done.stdout == given.encode()
+    else:
+        assert json.loads(done.stdout) == given and done.stdout.count(b"\n") == 1 and done.stdout.endswith(b"\n")
+    written = on_terminal(["call", "t:gives"], tmp_path)
+    assert not OBEYED & set(written) and written.endswith("\n")
+
+
+def test_json_on_a_terminal_stays_json(root: Path) -> None:
+    """trust 6: `--json` means the same on a terminal as in a pipe."""
+    for words in (["run", "call.txt", "--yes", "--json"], ["call", "t:evil", "--yes", "--json"]):
+        done = subprocess.run([*COMMAND, *words], cwd=root, capture_output=True, timeout=60, check=False)
+        written = on_terminal(words, root)
+        shown = json.loads(written[written.index("{") :])
+        piped = json.loads(done.stdout)
+        results = [document.get("results", [document])[0] for document in (shown, piped)]
+        assert results[0]["output"] == results[1]["output"] == {"said": HOSTILE, HOSTILE: [HOSTILE]}
+
+
 def test_a_script_s_line_cannot_pass_for_one_of_tamis(root: Path) -> None:
     """trust 6: a text on one line stays on one line, also into a pipe."""
     make_tool(root.parent / "forged", "t:forged", description="x", displayName="a\nb")

@@ -245,6 +245,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it takes those too that have a form to type into."""
     addresses: bool = False
     """Whether it takes those too that have an address to open."""
+    turn: asyncio.Lock | None = None
+    """Where questions are put one after the other, since one person answers them all: held by the one whose turn it is."""
     asks_together: bool = False
     """Whether the questions of a text are asked at once."""
     polls: bool = False

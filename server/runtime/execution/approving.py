@@ -156,7 +156,7 @@ async def question_ahead(
         return _question(request, ready, rule, context)
     if context.asking.ask is None or request.approval is not None or not _asks(request, ready, rule, context):
         return None
-    if not request.ask and await _standing(ready, rule, context) is not None:
+    if await _standing(request, ready, rule, context) is not None:
         return None
     return _question(request, ready, rule, context)
 
@@ -299,6 +299,21 @@ async def _reply(
             raise Stopped("inputRequired")
         trail.note("approval.answered", "info", answer="unavailable")
         return Reply(answer="unavailable"), False
+    turn = context.asking.turn
+    if turn is None or mine is not None:
+        return await _asked(question, context, trail, mine), False
+    if await _until_cancelled(turn.acquire(), context) is None:
+        return CANCELLED, False
+    try:
+        # as above
+        standing = await _held(request, ready, rule, context, trail)
+        return (await _asked(question, context, trail, mine), False) if standing is None else (standing, True)
+    finally:
+        turn.release()
+
+
+async def _asked(question: Question, context: CallContext, trail: Trail, mine: Turn | None) -> Reply:
+    """What a person, or whoever was asked ahead, answers now."""
     token = True if mine is not None else None
     trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms, token=token)
     since = time.monotonic()
@@ -307,7 +322,7 @@ async def _reply(
     else:
         ahead = context.asking.asked_ahead(question) if context.asking.asked_ahead is not None else None
     if ahead is None:
-        reply = await approvals.ask(question, context)
+        reply = await context.services.execution.approvals.ask(question, context)
     else:
         reply = await _until_cancelled(ahead, context) or CANCELLED
     waited = round((time.monotonic() - since) * 1000)
@@ -321,7 +336,7 @@ async def _reply(
         waitedMs=waited,
         token=token,
     )
-    return reply, False
+    return reply
 
 
 async def _until_cancelled(awaited: Awaitable[T], context: CallContext) -> T | None:
@@ -343,15 +358,17 @@ async def _until_cancelled(awaited: Awaitable[T], context: CallContext) -> T | N
 async def _held(
     request: CallRequest, ready: Prepared, rule: Ruling | None, context: CallContext, trail: Trail
 ) -> Reply | None:
-    standing = None if request.ask else await _standing(ready, rule, context)
+    standing = await _standing(request, ready, rule, context)
     if standing is not None:
         trail.note("approval.standing", "info", answer=standing.answer, scope=standing.scope)
     return standing
 
 
-async def _standing(ready: Prepared, rule: Ruling | None, context: CallContext) -> Reply | None:
-    binding = tool_digest(ready, *_scope(rule, context))
-    kind = await context.services.execution.approvals.standing.find(context.caller.session_id, binding)
+async def _standing(request: CallRequest, ready: Prepared, rule: Ruling | None, context: CallContext) -> Reply | None:
+    binding, answers = tool_digest(ready, *_scope(rule, context)), context.services.execution.approvals.standing
+    session_id = context.caller.session_id
+    # what was answered in earlier sessions says nothing where the command line asks by itself; what was in this one holds
+    kind = answers.in_session(session_id, binding) if request.ask else await answers.find(session_id, binding)
     if kind is None:
         return None
     verb, _, scope = kind.partition("_")

@@ -171,7 +171,11 @@ def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...],
         return rights
     shown = (*rights.read, *(folder.path for folder in (*rights.write, *rights.own_write)))
     more = [path for path in dict.fromkeys(resources) if not any(inside(path, there) for there in shown)]
-    return msgspec.structs.replace(rights, read=(*rights.read, *more))
+    # a right like any other: it is told, shown to whoever is asked, and an answer about other files is none about these
+    granted = rights.permissions.granted
+    granted = msgspec.structs.replace(granted, read=[*granted.read, *more])
+    permissions = msgspec.structs.replace(rights.permissions, granted=granted)
+    return msgspec.structs.replace(rights, read=(*rights.read, *more), permissions=permissions)
 
 
 def check_allowed(tool: Tool, rights: Grant, context: CallContext) -> None:

@@ -41,6 +41,10 @@ class StandingAnswers:
         stored = await self._stored(binding)
         if stored is not None:
             return stored
+        return self.in_session(session_id, binding)
+
+    def in_session(self, session_id: str, binding: str) -> Kind | None:
+        """The same of what was answered in that session alone."""
         return "allow_session" if (session_id, binding) in self._session else None
 
     async def keep(self, entry: StandingApproval, binding: str) -> None:
