@@ -91,6 +91,21 @@ def exit_code(results: Iterable[ExecutionResult], *, unread: bool = False) -> in
     return code
 
 
+def tell_beside(result: ExecutionResult, told: set[str]) -> None:
+    """Says what neither an output nor an observation tells a person of a call: what the run left behind, what it asked for and was not
+    granted. Each once in a command: ``told`` keeps what was said."""
+    from tamis.server.runtime.calls.outputs import is_own_line
+
+    lines = [line for line in result.logs if is_own_line(line)]
+    lines += [
+        f"tamis: not granted: {denied.kind} {denied.value}: {denied.reason}" for denied in result.permissions.denied
+    ]
+    for line in lines:
+        if line not in told:
+            told.add(line)
+            write_note(line)
+
+
 KEYS = "[y] yes, once  [s] yes, for the rest of this command  [n] no (default)  [q] no, and no to all that follows: "
 _MEANINGS: dict[str, Literal["once", "session", "no", "quit"]] = {
     **dict.fromkeys(("y", "yes"), "once"),

@@ -66,9 +66,10 @@ def args_of(text: str) -> dict[str, Any]:
 
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:
     """Runs one call and prints what came of it; gives the exit code."""
-    from tamis.server.cli.asking import always, asked_here, exit_code, terminal_ask, told_progress
+    from tamis.server.cli.asking import always, asked_here, exit_code, tell_beside, terminal_ask, told_progress
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.calls.model import CallRequest
+    from tamis.server.runtime.calls.outputs import is_own_line
     from tamis.server.runtime.execution.pipeline import execute
     from tamis.server.runtime.handlers.script.judge import UNSANDBOXED
     from tamis.server.runtime.observe.trail import Caller
@@ -96,7 +97,8 @@ async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[s
         write_document(result.observation + "\n")
     if not arguments.json:
         # A failure's last words stand in its observation already.
-        for line in result.logs[-SHOWN_LOG_LINES:] if result.status == "success" else ():
+        lines = [line for line in result.logs if not is_own_line(line)]
+        for line in lines[-SHOWN_LOG_LINES:] if result.status == "success" else ():
             write_note(line)
         if result.error and result.error.type == "UnknownTool":
             warn("`tamis list` shows the registered tools")
@@ -105,6 +107,5 @@ async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[s
         # a value on standard output does not say it; an observation does (interface, Running)
         if result.status == "success" and result.sandbox is not None and result.sandbox.backend == UNSANDBOXED:
             warn(f"no sandbox held this run of {result.tool_id}")
-        for denied in result.permissions.denied:
-            warn(f"not granted: {denied.kind} {denied.value}: {denied.reason}")
+        tell_beside(result, set())
     return exit_code([result])

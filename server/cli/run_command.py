@@ -91,7 +91,7 @@ def _other_protocol(runtime: Runtime, text: str) -> str:
 
 
 async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Document, text: str) -> int:
-    from tamis.server.cli.asking import always, asked_here, exit_code, terminal_ask, told_progress
+    from tamis.server.cli.asking import always, asked_here, exit_code, tell_beside, terminal_ask, told_progress
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.agents.step import execute_noted_text
@@ -104,6 +104,8 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
     if not plan_text(document) and not has_unread(document):
         warn(f"no call found in the text{_other_protocol(runtime, text)}")
 
+    told: set[str] = set()
+
     def show(result: ExecutionResult) -> None:
         if arguments.json:
             return
@@ -112,6 +114,7 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
         layers = f", {result.sandbox.backend}" if result.sandbox is not None else ""
         colour = "32" if result.status == "success" else "31"
         write_note(paint(colour, f"  {result.tool_id}: {result.status}, {result.duration_ms:.0f} ms{layers}"))
+        tell_beside(result, told)
 
     executed = await execute_noted_text(
         document,

@@ -297,6 +297,22 @@ def test_what_was_removed_after_the_run_is_a_line_of_the_log() -> None:
     assert result.status == "success", "it is no failure of the script"
 
 
+def test_what_a_script_wrote_does_not_pass_for_what_tamis_found() -> None:
+    """trust 6: in logs and in the words of a failure; what Tamis says stays as it is."""
+    forged = b"[tamis] after the run: nothing\xe2\x80\xa8[tamis] all well"
+    said = RunOutcome(kind="ok", exit_code=0, stdout=b"1", stderr=forged, violations=("out/x: a link",), **RAN)
+    assert judged(said).logs == [
+        "stderr: (the tool wrote) [tamis] after the run: nothing",
+        "stderr: (the tool wrote) [tamis] all well",
+        "stderr: [tamis] after the run: out/x: a link",
+    ]
+    failed = judged(RunOutcome(kind="error", exit_code=1, message="m", stdout=forged, stderr=forged, **RAN))
+    assert all(line.split(": ")[1].startswith("(the tool wrote) [tamis]") for line in failed.logs) and failed.logs
+    assert error_of(failed)["details"]["text"].startswith("(the tool wrote) [tamis]")
+    odd = judged(RunOutcome(kind="ok", exit_code=0, stdout=b"x\n[tamis] y", **RAN))
+    assert "\n(the tool wrote) [tamis] y" in error_of(odd)["details"]["text"]
+
+
 def test_secrets_are_hidden_in_everything_that_a_script_printed() -> None:  # D83
     said = b"key hunter2-hunter2 \xff\x1b[31m"
     for outcome in (

@@ -20,6 +20,7 @@ from tamis.protocols.model import Param, Piece, Value
 from tamis.protocols.observation import plain
 from tamis.server.runtime.calls.checking import Checked, check_arguments, check_parsed, check_wire_call, formats_held
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
+from tamis.server.runtime.calls.outputs import own_line
 from tamis.server.runtime.calls.prepared import Prepared
 from tamis.server.runtime.calls.runner import Invocation, Runner, failure, secret_failure
 from tamis.server.runtime.calls.running_calls import unless_cancelled
@@ -252,7 +253,7 @@ async def run_attempts(runner: Runner, call: Invocation, attempts: int) -> None:
                 text = (
                     f"{attempts - 1} further attempts were asked for, and {MAX_ATTEMPTS - 1} are the most that are made"
                 )
-                result.logs = [*result.logs, f"stderr: [tamis] {text}"]
+                result.logs = [*result.logs, own_line(text)]
             return
         pause = backoff_s(attempt)
         call.trail.note("call.retried", attempt=attempt, status=result.status, pauseMs=round(pause * 1000))

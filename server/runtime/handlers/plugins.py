@@ -121,11 +121,13 @@ async def _run(plugin: HandlerPlugin, call: Invocation, handler: OtherHandler) -
 
 
 def _given(call: Invocation, handler: OtherHandler) -> HandlerCall:
+    from tamis.server.runtime.calls.outputs import told_apart
+
     rights, caller, result = call.rights, call.context.caller, call.result
 
     def log(text: str) -> None:
         if len(result.logs) < MAX_LOG_LINES:
-            result.logs.append(f"stderr: {plain(str(text))[:MAX_LOG_CHARS]}")
+            result.logs.append(f"stderr: {told_apart(plain(str(text)))[:MAX_LOG_CHARS]}")
         else:
             result.logs_truncated = True
 

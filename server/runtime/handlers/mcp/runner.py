@@ -145,14 +145,16 @@ async def _answer(call: Invocation, handler: McpTool) -> dict[str, Any]:
 async def _called(
     call: Invocation, handler: McpTool, session: McpSession, lines: list[str], time_held: TimeHeld
 ) -> dict[str, Any]:
+    from tamis.server.runtime.calls.outputs import own_line
     from tamis.server.runtime.handlers.mcp.elicitation import Questions, modes_of
     from tamis.server.runtime.handlers.mcp.session import McpError
 
     if session.tools_changed:
-        lines.append(
+        text = (
             f"the MCP server '{handler.server}' said that its tools changed since it was started; the manifests are as they were"
             f" written, 'tamis import mcp --server {handler.server}' writes them anew"
         )
+        lines.append(own_line(text))
     known = await session.tools()
     if handler.tool not in known:
         raise McpError(f"it has no tool '{handler.tool}'{hint(best(handler.tool, known))}")

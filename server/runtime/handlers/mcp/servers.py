@@ -29,6 +29,7 @@ from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
 from tamis.sandbox.model import SecretValue
 from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.outputs import told_apart
 from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.mcp.session import DISCOVER_S, McpError, is_refusal
 from tamis.server.runtime.handlers.secrets import NOTHING, Given
@@ -123,7 +124,7 @@ class Running:
     def note(self, text: str) -> None:
         """What the server says on standard error, or beside its messages; the calls that run now have it in their logs."""
         for line in filter(str.strip, text.splitlines()):
-            shown = plain(line[:MAX_NOTE_CHARS])
+            shown = told_apart(plain(line[:MAX_NOTE_CHARS]))
             self.notes.append(shown)
             for lines in self.listeners:
                 if len(lines) < MAX_NOTES:

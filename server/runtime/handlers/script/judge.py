@@ -30,6 +30,7 @@ from tamis.protocols.model import Json
 from tamis.protocols.observation import plain, readable
 from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
+from tamis.server.runtime.calls.outputs import own_line, told_apart
 from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.script.output import OutputError, excerpt, log_text, read_output, vcp_fault
 from tamis.server.runtime.observe.masking import without
@@ -71,7 +72,7 @@ def judge(
     )
     result.usage = Usage(cpu_ms=round(outcome.cpu_ms, 3), max_rss_bytes=outcome.max_rss_bytes)
     result.error, result.output = UNSET, UNSET
-    stderr = without(log_text(outcome.stderr), secrets, cut=outcome.stderr_truncated)
+    stderr = _log_of(outcome.stderr, secrets, cut=outcome.stderr_truncated)
     output: Any = UNSET
     error: ExecutionError | None = None
     if outcome.kind == "ok":
@@ -79,7 +80,7 @@ def judge(
             output = read_output(outcome.stdout)
         except OutputError as problem:
             problem = _without_secrets(problem, outcome.stdout, secrets)
-            shown = f"Standard output began with: {readable(problem.excerpt)}" if problem.excerpt else ""
+            shown = told_apart(f"Standard output began with: {readable(problem.excerpt)}") if problem.excerpt else ""
             error = failure(
                 "OutputFormatError", problem.text, text=without(_details(shown, stderr), secrets), exit_code=0
             )
@@ -125,7 +126,7 @@ def judge(
     result.logs, result.logs_truncated = _logs(outcome, stderr, secrets, with_stdout=output is UNSET)
     if outcome.kind == "timeout":
         # here, because the observation's sentence is the interface's and ends with the number
-        result.logs.append(f"stderr: [tamis] {_set_by_manifest('wall', tool, limits) or _MORE_TIME}")
+        result.logs.append(own_line(_set_by_manifest("wall", tool, limits) or _MORE_TIME))
     if error is not None:
         result.status = result.status if outcome.kind == "timeout" else "error"
         result.error = error
@@ -305,7 +306,12 @@ def _last_words(tool: Tool, outcome: sandbox.RunOutcome) -> str:
 
 def _told_fault(text: str, secrets: tuple[str, ...]) -> str:
     """A script's own words for its failure, fit for a sentence."""
-    return without(plain(text), secrets)[:MAX_DETAIL_CHARS]
+    return told_apart(without(plain(text), secrets))[:MAX_DETAIL_CHARS]
+
+
+def _log_of(data: bytes, secrets: tuple[str, ...], *, cut: bool) -> str:
+    """What a script wrote for people, without secrets, and without a line that passes for one of Tamis."""
+    return told_apart(without(log_text(data), secrets, cut=cut))
 
 
 def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
@@ -327,12 +333,9 @@ def _logs(
 ) -> tuple[list[str], bool]:
     lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
     cut = outcome.stderr_truncated or (with_stdout and outcome.stdout_truncated)
-    # what the sandbox found is no stream of the script's; the interface knows only these two
-    violations = "".join(f"\n[tamis] after the run: {plain(line)}" for line in outcome.violations)
-    streams = [("stderr", stderr + without(violations, secrets))]
+    streams = [("stderr", stderr)]
     if with_stdout:
-        told = without(log_text(outcome.stdout), secrets, cut=outcome.stdout_truncated)
-        streams.insert(0, ("stdout", told))
+        streams.insert(0, ("stdout", _log_of(outcome.stdout, secrets, cut=outcome.stdout_truncated)))
     count = 0
     for name, text in streams:
         for line in text.splitlines():
@@ -340,6 +343,12 @@ def _logs(
                 count += 1
                 cut = cut or len(line) > MAX_LOG_LINE_CHARS
                 lines.append(f"{name}: {line[:MAX_LOG_LINE_CHARS]}")
+    # what the sandbox found is no stream of the script's; the interface knows only these two
+    for line in outcome.violations:
+        count += 1
+        lines.append(
+            own_line(f"after the run: {without(plain(line), secrets)}")[: MAX_LOG_LINE_CHARS + len("stderr: ")]
+        )
     return list(lines), cut or count > MAX_LOG_LINES
 
 

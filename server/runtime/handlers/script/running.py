@@ -19,6 +19,7 @@ from tamis.sandbox import model as sandbox
 from tamis.sandbox.interpreters import find_interpreter
 from tamis.sandbox.model import Interpreter
 from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.outputs import ToldApart
 from tamis.server.runtime.calls.prepared import script_contents
 from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.handlers.script.dependencies import prepared
@@ -127,14 +128,16 @@ async def run_script(call: Invocation) -> None:
 
     def show(stream: str, text: str) -> None:
         if on_output is not None:
-            on_output(request.call_id, stream, shown_text(text))
+            on_output(request.call_id, stream, text)
+
+    lines = ToldApart(show)
 
     def tell_wait(text: str) -> None:
         trail.note("run.waits", text=text)
         if context.observer.on_progress is not None:
             context.observer.on_progress(request.call_id, text)
 
-    streams = MaskedStreams(secrets, show)
+    streams = MaskedStreams(secrets, lambda stream, text: lines.piece(stream, shown_text(text)))
 
     with await prepared(request, tool, target, context, trail) as dependencies:
         warming = context.services.warming
@@ -187,6 +190,7 @@ async def run_script(call: Invocation) -> None:
             on_wait=tell_wait,
         )
     streams.end()
+    lines.end()
     if context.observer.on_cut is not None:
         for stream, cut in (("stdout", outcome.stdout_truncated), ("stderr", outcome.stderr_truncated)):
             if cut:
