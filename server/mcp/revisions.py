@@ -25,6 +25,7 @@ NAMESPACE = "io.modelcontextprotocol/"
 TASKS = f"{NAMESPACE}tasks"
 """The extension whose clients take a task instead of a result."""
 UNSUPPORTED_VERSION = -32022
+MISSING_CAPABILITY = -32021
 MAX_NAME_CHARS = 200
 SERVER = {"name": "tamis", "version": __version__}
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

@@ -21,7 +21,16 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskProgress
 from tamis.protocols.export.targets import export_tool, has_output_schema
-from tamis.server.mcp.revisions import LEVELS, NAMESPACE, SERVER, TASKS, Peer, as_object, completed
+from tamis.server.mcp.revisions import (
+    LEVELS,
+    MISSING_CAPABILITY,
+    NAMESPACE,
+    SERVER,
+    TASKS,
+    Peer,
+    as_object,
+    completed,
+)
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.texts.exports import exported_names
 from tamis.server.runtime.tools.registry import Registry, Tool
@@ -43,9 +52,20 @@ MAX_PROGRESS = 1_000
 STEP = 0.001
 """By so much words without a number move progress on, which must increase."""
 MAX_QUESTIONS = 256
-MISSING_CAPABILITY = -32021
 POLL_MS = 1_000
 """A client is asked to wait so long between two looks at a task."""
+
+
+class HandedOut(msgspec.Struct, frozen=True):
+    """A question that a client took with it."""
+
+    question: ApprovalRequest
+    result: dict[str, Any]
+    """As it was put: it is put again where its answer is missing."""
+    opens: bool
+    """Whether the client shows addresses; its run may have one."""
+    told: _Told
+    """Who is told of the call meanwhile, if it is a run that goes on."""
 
 
 class Kept:
@@ -55,8 +75,8 @@ class Kept:
         self.listed = listed
         """Whether it is one client's: then that one may be shown what there is, and an answer may hold for its session. What is kept for
         several clients is found by a name alone that only the one who was given it knows."""
-        self.questions: dict[str, dict[str, Any]] = {}
-        """The questions that were handed out, by their state: one is put again where its answer is missing."""
+        self.questions: dict[str, HandedOut] = {}
+        """The questions that were handed out, by their state."""
         self.results: OrderedDict[str, bytes] = OrderedDict()
         """The last results, by call."""
 
@@ -208,17 +228,20 @@ class Tools:
         if not isinstance(params.get("arguments", {}), dict | None):
             raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `$.arguments`")
         choices = asking.CHOICES if self._server.kept.listed else asking.CHOICES_ONCE
-        answered = asking.Answered(params if peer.modern else {}, choices)
+        answered = asking.Answered(params if peer.modern else {}, choices, self._questions)
+        answered.check(peer)
+        handed_out = answered.handed_out
         if answered.is_missing:
-            question = self._questions.get(answered.state)
-            if question is not None and runtime.parts.approvals.knows(answered.state):
-                return question
+            if handed_out is not None and runtime.parts.approvals.knows(answered.state):
+                return handed_out.result
             raise _unknown_state("it was never given, is used, or has expired")
-        result = await self._run(request, peer, runtime, tool, params, answered)
+        told = _Told(self._server, request, peer, tool.tool_id, as_object(params.get("_meta")).get("progressToken"))
+        result = await self._run(request, peer, runtime, tool, params, answered, told)
         if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
             asked = msgspec.convert(result.approval, ApprovalRequest)
             input_request = asking.input_required(asked, tool.manifest.display_name, peer, choices)
-            self._questions[str(asked.token)] = input_request
+            first = told if handed_out is None else handed_out.told
+            self._questions[str(asked.token)] = HandedOut(asked, input_request, peer.opens, first)
             while len(self._questions) > MAX_QUESTIONS:
                 del self._questions[next(iter(self._questions))]
             return input_request
@@ -235,6 +258,7 @@ class Tools:
         tool: Tool,
         params: Mapping[str, Any],
         answered: asking.Answered,
+        told: _Told,
     ) -> ExecutionResult:
         from tamis.server.runtime.calls.model import CallRequest
         from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
@@ -251,24 +275,27 @@ class Tools:
         call = CallRequest(
             call_id=call_id, name=tool.tool_id, args=args, wait=not peer.takes_tasks, approval=answered.token
         )
+        if answered.handed_out is not None:
+            answered.handed_out.told.heir = told
         runtime.running += 1
         try:
-            return await execute(call, self._context(request, peer, runtime, tool, as_object(params.get("_meta"))))
+            return await execute(call, self._context(request, peer, runtime, as_object(params.get("_meta")), told))
         except ApprovalUnknown as error:
             raise _unknown_state(str(error)) from None
         finally:
+            told.over = True
             runtime.running -= 1
-            self._questions.pop(answered.state, None)
+            if not runtime.parts.approvals.knows(answered.state):
+                self._questions.pop(answered.state, None)
 
     def _context(
-        self, request: Request, peer: Peer, runtime: Runtime, tool: Tool, meta: Mapping[str, Any]
+        self, request: Request, peer: Peer, runtime: Runtime, meta: Mapping[str, Any], told: _Told
     ) -> CallContext:
         from tamis.server.mcp import asking
         from tamis.server.runtime.observe.tracing import read_trace
         from tamis.server.runtime.observe.trail import Caller
 
         server = self._server
-        told = _Told(server, request, peer, tool.tool_id, meta.get("progressToken"))
         parent, state = meta.get("traceparent"), meta.get("tracestate")
         context = runtime.call_context(
             ask=asking.by_request(partial(server.session.ask, about=request), peer.version)
@@ -280,14 +307,13 @@ class Tools:
             caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
             trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
         )
-        asks = peer.elicits and not peer.modern
-        return context.having(
-            polls=peer.modern and peer.elicits, elicits=asks, forms=asks, addresses=asks and peer.opens
-        )
+        asks = peer.elicits
+        return context.having(polls=peer.modern and asks, elicits=asks, forms=asks, addresses=asks and peer.opens)
 
 
 class _Told:
-    """What a client is told while a call runs: how far it is, and what the tool writes on standard error."""
+    """What a client is told while a call runs: how far it is, and what the tool writes on standard error. Of a run that waits for its client
+    it is the request that takes it up again that is told; between the two nobody is."""
 
     def __init__(self, server: McpServer, request: Request, peer: Peer, tool_id: str, token: object) -> None:
         from tamis.server.runtime.execution.tasks.tasks import ProgressReader
@@ -302,6 +328,10 @@ class _Told:
         self._reader = ProgressReader(self._progress)
         self._done = 0.0
         self._count = 0
+        self.over = False
+        """The request was answered."""
+        self.heir: _Told | None = None
+        """The request that took the run up again."""
 
     @property
     def on_output(self) -> OnOutput | None:
@@ -313,8 +343,11 @@ class _Told:
         """Who takes words about the call; None: nobody wants them."""
         return self._words if self._token is not None else None
 
-    def _piece(self, _call_id: str, stream: str, text: str) -> None:
-        if stream != "stderr":
+    def _piece(self, call_id: str, stream: str, text: str) -> None:
+        if self.heir is not None:
+            self.heir._piece(call_id, stream, text)
+            return
+        if stream != "stderr" or self.over:
             return
         if self._token is not None:
             self._reader.piece(text)

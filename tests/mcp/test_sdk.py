@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from tests.mcp.http_client import TOKEN, HttpServer
+from tests.runtime.mcp_calls import make
 from tests.sample_tools import make_tool
 
 pytest.importorskip("mcp", reason="the official SDK of MCP is part of the extra `dev`")
@@ -35,7 +38,9 @@ WithClient = Callable[..., None]
 
 def over_stdio(root: Path, mode: Mode, work: Work, **options: Any) -> None:
     started = StdioServerParameters(
-        command=sys.executable, args=["-m", "tamis.server.cli.main", "mcp", "--root", str(root)]
+        command=sys.executable,
+        args=["-m", "tamis.server.cli.main", "mcp", "--root", str(root)],
+        env={name: value for name, value in os.environ.items() if name.startswith("TAMIS_")},
     )
 
     async def run() -> None:
@@ -121,6 +126,27 @@ def test_a_person_answers_by_its_form(
         assert "core:asks" in asked[0]
 
     with_client(root, mode, work, elicitation_callback=answer)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_person_fills_in_the_form_of_an_mcp_server(with_client: WithClient, tmp_path: Path, mode: Mode) -> None:
+    """mcp 1: by our request or by `input_required`, the client's own user answers the server."""
+    make(tmp_path)
+    field = {"type": "string", "title": "City", "minLength": 2}
+    schema = {"type": "object", "properties": {"city": field}, "required": ["city"]}
+    given = iter(["B", "Bern"])
+
+    async def answer(_context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert params.message.startswith("The MCP server 'test' asks")
+        return types.ElicitResult(action="accept", content={"city": next(given)})
+
+    async def work(client: Client) -> None:
+        questions = [{"message": "Where to?", "requestedSchema": schema}]
+        result = await client.call_tool("mcp_question", {"questions": questions})
+        assert isinstance(result.content[0], types.TextContent)
+        assert json.loads(result.content[0].text)["heard"] == [{"action": "accept", "content": {"city": "Bern"}}]
+
+    with_client(tmp_path, mode, work, elicitation_callback=answer)
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -124,7 +124,10 @@ class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that comes with the call itself. ``lenient``: where the token does not fit, the call is as without it."""
 
     token: str
-    option_id: str
+    option_id: str = ""
+    """Empty for a question of an MCP server that was closed without an answer."""
+    content: Any = None
+    """What was typed into a form of an MCP server, by the names of its fields."""
     edited_args: Any = None
     comment: str = ""
     lenient: bool = False
@@ -240,7 +243,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
 
     ask: Ask | None = None
     elicits: bool = False
-    """Whether ``ask`` takes questions of MCP servers too (``Question.elicitation``): one choice."""
+    """Whether ``ask``, or the host that polls, takes questions of MCP servers too (``Question.elicitation``): one choice."""
     forms: bool = False
     """Whether it takes those too that have a form to type into."""
     addresses: bool = False

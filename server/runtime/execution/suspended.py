@@ -1,8 +1,8 @@
-"""Runs of workflows that wait for a host that polls: which there are, and which one a call of the host goes on with.
+"""Runs that wait for a host that polls: which there are, and which one a call of the host goes on with.
 
-A node's question parks its run, and the host's call ends ``inputRequired`` with it. When the host repeats the call with the token, the answer goes
-to the node that waits, and the call is given the run's end or its next question; nothing that was run is begun anew. Must not know how a run
-goes on (``suspended.py``).
+A question of a workflow's node, or of the MCP server whose tool is called, parks its run, and the host's call ends ``inputRequired`` with it. When the
+host repeats the call with the token, the answer goes to who waits for it, and the call is given the run's end or its next question; nothing that was
+run is begun anew. Must not know what a run is of, nor how a question came about.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalRequest, ExecutionResult
-from tamis.protocols.manifest.reading import WorkflowHandler
+from tamis.protocols.manifest.reading import McpTool, WorkflowHandler
 from tamis.protocols.observation import observation
 from tamis.server.runtime.calls.model import (
     CallContext,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.handlers.workflow.streams import RunRecord
 
 
-# One run of a workflow whose host polls, as the node's questions and the host's calls see it. Its questions are put one after the other, each as the
+# One run whose host polls, as its questions and the host's calls see it. Its questions are put one after the other, each as the
 # end of a call of the host; the call that brings the answer waits for the run as the one before did. A run that nobody can come back to is asked
 # nothing more: its questions end as those that nobody answered.
 
@@ -195,7 +195,8 @@ class SuspendedRun:
         self._look()
         try:
             reply = await settled
-            self._refused = reply.answer != "allow"
+            # a server that is not answered goes on
+            self._refused = reply.answer != "allow" and question.elicitation is None
             return reply
         finally:
             if self._shown is shown:
@@ -348,11 +349,12 @@ CANCEL_S = 0.05
 
 
 def may_park(request: CallRequest, context: CallContext) -> bool:
-    """Whether a call is the run of a workflow whose host can come back to it."""
+    """Whether a call is a run that may ask something meanwhile, of a workflow or by an MCP server, and whose host can come back to it."""
     if not context.asking.polls or not context.services.connection.stays or context.closed or request.dry_run:
         return False
     tool = tool_of(request, context.registry)
-    if tool is None or not isinstance(tool.manifest.handler, WorkflowHandler):
+    asks = (WorkflowHandler, McpTool) if context.asking.elicits else WorkflowHandler
+    if tool is None or not isinstance(tool.manifest.handler, asks):
         return False
     # what becomes a task has its answer at once, and no call to come back with
     return request.wait or tool.manifest.execution.mode != "async"

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -25,9 +25,19 @@ from tamis.protocols.contract import (
     ApprovalRequest,
     ApprovalResolved,
 )
-from tamis.server.runtime.calls.model import Answer, Batch, CallContext, OnResolved, Question, Reply, TokenAnswer
+from tamis.server.runtime.calls.model import (
+    Answer,
+    Batch,
+    CallContext,
+    OnResolved,
+    Question,
+    Reply,
+    Stopped,
+    TokenAnswer,
+)
 from tamis.server.runtime.calls.prepared import Prepared, call_digest
 from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.running_calls import unless_cancelled
 from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
 from tamis.server.runtime.execution.approvals.replies import (
     ALLOW,
@@ -43,6 +53,9 @@ from tamis.server.runtime.execution.approvals.replies import (
     risk_of,
     sentence,
 )
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.execution.suspended import SuspendedRun, Turn
 
 MAX_TOKENS = 1_000
 """So many questions wait with a token; with one more the oldest has expired."""
@@ -171,7 +184,7 @@ class Approvals:
         return reply
 
     async def elicit(self, call: Invocation, asked: ApprovalElicitation, options: tuple[ApprovalOption, ...]) -> Reply:
-        """Puts the question of a call's MCP server to a person; like ``ask``."""
+        """Puts the question of a call's MCP server to a person; like ``ask``. A host that polls gets it with a token, as a part of the call's run."""
         manifest, timeout_ms = call.tool.manifest, call.context.settings.policy.approval_timeout_ms
         permissions = call.rights.permissions
         shown: dict[str, object] = msgspec.to_builtins(asked)
@@ -193,6 +206,9 @@ class Approvals:
             node=call.request.node,
             elicitation=asked,
         )
+        suspended = call.context.asking.suspended
+        if call.context.asking.ask is None and suspended is not None:
+            return await _in_turn(question, suspended, call.context)
         return await self.ask(question, call.context)
 
     def hand_out(
@@ -249,7 +265,15 @@ class Approvals:
             raise ApprovalUnknown(
                 "the token belongs to another call: it fits the tool, arguments, rights and session it was given for"
             )
-        reply = chosen(token_answer.option_id, token.question.options, token_answer.edited_args, token_answer.comment)
+        if token.question.elicitation is not None and not token_answer.option_id:
+            return token, CANCELLED
+        reply = chosen(
+            token_answer.option_id,
+            token.question.options,
+            token_answer.edited_args,
+            token_answer.comment,
+            token_answer.content,
+        )
         if reply.answer not in ("allow", "deny"):
             raise ApprovalUnknown("the option is none of those that were offered with the token")
         return token, reply
@@ -354,6 +378,20 @@ def _tell(on_resolved: OnResolved | None, question: Question, reply: Reply) -> N
     if on_resolved is not None:
         outcome = _OUTCOMES[reply.answer]
         on_resolved(ApprovalResolved(approval_id=question.approval_id, call_id=question.call_id, outcome=outcome))
+
+
+async def _in_turn(question: Question, run: SuspendedRun, context: CallContext) -> Reply:
+    """Puts a question to the host that polls, once no other question of the run is put; a cancel of the call settles it too."""
+
+    async def asked(turn: Turn) -> Reply:
+        await turn.come()
+        return turn.unasked or await turn.ask(question)
+
+    with run.turn() as turn:
+        try:
+            return await unless_cancelled(context.cancelled, asked(turn))
+        except Stopped:
+            return CANCELLED
 
 
 async def _answered(asking: Awaitable[Answer | Reply]) -> Reply:

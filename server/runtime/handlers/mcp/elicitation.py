@@ -84,7 +84,8 @@ class Form(msgspec.Struct, frozen=True):
 def modes_of(call: Invocation) -> tuple[str, ...]:
     """What a server may ask while a call runs; nothing where nobody is there for its questions."""
     asking = call.context.asking
-    if asking.ask is None or not asking.elicits or call.request.dry_run:
+    is_reachable = asking.ask is not None or asking.suspended is not None
+    if not is_reachable or not asking.elicits or call.request.dry_run:
         return ()
     return ("form", "url") if asking.addresses else ("form",)
 
