@@ -23,6 +23,7 @@ from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import UNJUDGED, Match, shortfall
 from tamis.protocols.model import Example
 from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.running.runnables import MAX_TARGETS
 from tamis.server.analysis.running.variables import NotReady, example_ready, filled_json, variables_of
 from tamis.server.cli.asking import REFUSED
@@ -33,6 +34,7 @@ from tamis.server.runtime.handlers.script.output import MATCH_KEY, match_of
 from tamis.server.runtime.observe.masking import left_result
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.files import find_root
 from tamis.server.runtime.settings.profile import AgentRules
 from tamis.server.runtime.tools.loader import SUFFIX, LoadProblem, read_manifest_file, scan
@@ -40,6 +42,7 @@ from tamis.server.runtime.tools.reading import read_tool
 from tamis.server.runtime.tools.registry import Registry, RegistryError, Tool
 
 Outcome = Literal["passed", "failed", "skipped"]
+DEFAULT_ENVIRONMENT = Settings().environment
 TEXT_SUFFIXES = (".md", ".markdown", ".txt", ".tam", ".vcp", ".action")
 
 
@@ -57,6 +60,8 @@ class Case(msgspec.Struct, frozen=True):
     tool: Tool | None = None
     text: TextBlock | None = None
     """The block of a text that the case is, instead of an example."""
+    is_settings: bool = False
+    """It stands for settings that let nothing run."""
 
     @property
     def name(self) -> str:
@@ -64,7 +69,7 @@ class Case(msgspec.Struct, frozen=True):
         if self.text is not None:
             return self.text.name
         about = " ".join(self.example.description.split()) if self.example is not None else ""
-        return about or (f"example {self.number}" if self.number else "manifest")
+        return about or (f"example {self.number}" if self.number else "settings" if self.is_settings else "manifest")
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -96,7 +101,23 @@ def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, environment: s
             # what a person chooses for this command goes over the files
             runtimes[own] = Runtime(own, {"environment": environment} if environment else None)
             tell_settings(runtimes[own].loaded, runtimes[own].problems)
+            _check_environment(environment, runtimes[own])
         return runtimes[own]
+
+    def closed() -> list[Case]:
+        # else a mistake in the settings, which lets nothing be found or run, would be a pass
+        return [
+            Case(
+                str(own / "tamis.toml"),
+                "tamis.toml",
+                "",
+                0,
+                fault=runtime.loaded.closed,
+                is_settings=True,
+            )
+            for own, runtime in runtimes.items()
+            if runtime.loaded.closed
+        ]
 
     if not paths:
         runtime = runtime_of(root)
@@ -105,12 +126,21 @@ def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, environment: s
             Case(error.path, error.tool_id or _stem(error.path), "", 0, fault=_told(error, runtime))
             for error in runtime.registry.errors
         ]
-        return _sorted([*cases, *broken])
+        return _sorted([*closed(), *cases, *broken])
     by_key: dict[str, Case] = {}
     for path in paths:
         for test_case in _of_path(path, runtime_of):
             by_key.setdefault(f"{test_case.path}#{test_case.number}", test_case)
-    return _sorted(by_key.values())
+    return _sorted([*closed(), *by_key.values()])
+
+
+def _check_environment(name: str, runtime: Runtime) -> None:
+    """Raises ``UsageError`` where a root has no environment of that name."""
+    known = runtime.settings.environments
+    if not name or name in known or name == DEFAULT_ENVIRONMENT or runtime.loaded.closed:
+        return
+    there = ", ".join(f"'{other}'" for other in known) or "none: [environments.NAME] in tamis.toml makes one"
+    raise UsageError(f"--environment: no environment '{name}'{hint(best(name, known))} (there is {there})")
 
 
 def _sorted(cases: Any) -> list[Case]:

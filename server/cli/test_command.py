@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         ask_for_trust(root)
         cases = find_cases(root, paths, fixed=arguments.root is not None, environment=arguments.environment or "")
         if arguments.filter is not None and cases:
-            cases = [case for case in cases if fits(case, arguments.filter)]
+            cases = [case for case in cases if case.is_settings or fits(case, arguments.filter)]
             if not cases:
                 raise UsageError(f"--filter: no example fits '{arguments.filter}'")
     except UsageError as error:

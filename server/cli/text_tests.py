@@ -20,6 +20,7 @@ from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.running.expectations import Judgement, expectations_of, judge
 from tamis.server.analysis.running.runnables import MAX_TARGETS, Target, selected, targets
 from tamis.server.analysis.running.variables import (
+    NoResultYet,
     NotReady,
     SecretOf,
     Variables,
@@ -51,6 +52,8 @@ class TestedText:
         self.runtime = runtime
         self.turn = asyncio.Lock()
         self.results: dict[str, Any] = {}
+        self.tried: set[str] = set()
+        """The names of the blocks that were to be run."""
         self._variables = variables_in(snapshot)
 
     def blocks(self) -> Iterator[TextBlock]:
@@ -103,7 +106,13 @@ class TextBlock(msgspec.Struct, frozen=True):
         """Runs its calls. Raises ``NotReady`` where something that it uses is not there."""
         chosen = selected(self.text.snapshot.document, self.target)
         secret_of = secrets_from(self.text.runtime, self.text.path)
-        ready, hidden = await ready_to_run(chosen, self.target.block, self.text.variables, self._tool_of, secret_of)
+        self.text.tried.add(self.name)
+        try:
+            ready, hidden = await ready_to_run(chosen, self.target.block, self.text.variables, self._tool_of, secret_of)
+        except NoResultYet as lack:
+            left_out = "was not run: let --filter take it too"
+            todo = "did not pass: mend it, and this one can run" if lack.name in self.text.tried else left_out
+            raise NotReady(f"{lack}; it {todo}") from None
         options = TextOptions(timeout_ms=timeout_ms, call_prefix=f"test-{self.target.block + 1}")
         # to test again is to run again: request ids count within one block's run
         context = context.having(secrets=hidden, idempotency=IdempotencyKeys())

@@ -259,3 +259,42 @@ sys.exit(main.main(["test", "--yes", "--timeout-ms", "100"]))
         [line for line in ended.stderr.splitlines() if "TAMIS_TRUST puts in force" not in line],
     ) == (1, [])
     assert "1 example of 1 tool: 1 failed" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("[[", "is no TOML"),
+        ("[policy]\nallowHosts = 3", "'policy.allowHosts' must be a list of texts"),
+        ("tools = 3", "'tools' must be a list of texts"),
+        ("toolls = ['.']", "did you mean 'tools'?"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("--filter", "a"), ("a.tool.json",), ("x.md",)])
+def test_settings_that_let_nothing_run_fail_the_tests(
+    tamis: Tamis, settings: str, words: str, more: tuple[str, ...]
+) -> None:
+    """Strangers: a build server must not take a mistake in `tamis.toml` for a pass."""
+    write_tool(tamis.folder, "a", [{"input": {}}])
+    (tamis.folder / "x.md").write_text("nothing\n")
+    (tamis.folder / "tamis.toml").write_text(settings)
+    done = tamis("test", "--trust", *more)
+    assert done.code == 1
+    (line,) = [line for line in done.out.splitlines() if line.startswith("FAIL")]
+    assert line.startswith("FAIL  tamis.toml  settings - the configuration cannot be trusted: ") and words in line
+    report = tamis("test", "--trust", "--json", *more).json()
+    assert report["failed"] == 1 and report["passed"] == 0
+
+
+def test_an_environment_that_is_not_there_is_wrong_usage(tamis: Tamis) -> None:
+    """Strangers: a misspelled environment must not run the tests with the variables of none."""
+    write_tool(tamis.folder, "a", [{"input": {}}])
+    done = tamis("test", "--environment", "nosuch")
+    assert (done.code, done.out) == (2, "")
+    assert "no environment 'nosuch' (there is none: [environments.NAME] in tamis.toml makes one)" in done.err
+    (tamis.folder / "tamis.toml").write_text("[environments.staging]\na = 1\n[environments.live]\na = 2\n")
+    done = tamis("test", "--environment", "stagign")
+    assert (done.code, done.out) == (2, "")
+    assert "no environment 'stagign', did you mean 'staging'? (there is 'staging', 'live')" in done.err
+    for name in ("staging", "default"):
+        assert tamis("test", "--environment", name).code == 0

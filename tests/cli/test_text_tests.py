@@ -93,7 +93,15 @@ def test_a_call_behind_one_that_failed_says_what_it_lacks(tamis: Tamis, folder: 
     (folder / "a.md").write_text(text, encoding="utf-8")
     found = told(tamis("test", "a.md", "--json").json())
     assert [outcome for outcome, _ in found] == ["failed", "failed"]
-    assert "the block 'a' has no good result yet" in found[1][1]
+    assert found[1][1] == "the block 'a' has no good result yet; it did not pass: mend it, and this one can run"
+
+
+def test_a_call_whose_predecessor_was_filtered_out_says_so(tamis: Tamis, folder: Path) -> None:
+    """Strangers: the advice is one that can be followed on the command line."""
+    text = f"# tamis-name: a\n{action('t:echo', text='1')}\n\n---\n\n# tamis-name: b\n{action('t:echo', text='{{a.output}}')}\n"
+    (folder / "a.md").write_text(text, encoding="utf-8")
+    found = told(tamis("test", "a.md", "--json", "--filter", "*b").json())
+    assert found == [("failed", "the block 'a' has no good result yet; it was not run: let --filter take it too")]
 
 
 def secret_run(tamis: Tamis, folder: Path, text: str, *words: str | Path) -> tuple[list[tuple[str, str]], str]:

@@ -587,6 +587,14 @@ class NotReady(Exception):  # noqa: N818 (an outcome, not a fault)
     """A call cannot be run as it stands; the text says why."""
 
 
+class NoResultYet(NotReady):
+    """A call uses the result of the block of that name, which has no good one. What can be done about it, each face says itself."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the block '{name}' has no good result yet")
+        self.name = name
+
+
 SecretOf = Callable[[str, Any], Awaitable[tuple[str, tuple[str, ...]]]]
 """Gives the value of a secret for a tool, and how it may be spelled. Raises ``NotReady`` where the tool may not have it."""
 
@@ -619,9 +627,7 @@ async def ready_to_run(
                 raise NotReady(f"the last result of the block '{reference.head}' has no {path.partition('.')[2]}")
             raise NotReady(message(_of_unknown(reference, variables, block, too_long=result.too_long)))
         for reference in result.open:
-            raise NotReady(
-                f"the block '{reference.head}' has no good result yet: run it first, or run this block with what it uses"
-            )
+            raise NoResultYet(reference.head)
         calls.append(result.call)
     kept = {id(old): new for old, new in zip(document.calls, calls, strict=True)}
     blocks = [

@@ -34,6 +34,7 @@ from tamis.server.analysis.running.runnables import (
 )
 from tamis.server.analysis.running.variables import (
     HIDDEN,
+    NoResultYet,
     NotReady,
     SecretOf,
     Variables,
@@ -300,6 +301,9 @@ class Runner:
         try:
             secret_of = _secret_of(document, runtime, dry_run=dry_run)
             return await ready_to_run(chosen, block, variables, tool_of, secret_of)
+        except NoResultYet as reason:
+            text = f"Not run: {reason}: run it first, or run this block with what it uses"
+            raise RpcError(REQUEST_FAILED, text) from None
         except NotReady as reason:
             raise RpcError(REQUEST_FAILED, f"Not run: {reason}") from None
 
