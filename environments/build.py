@@ -178,7 +178,7 @@ class _Work:
             with contextlib.suppress(DependencyFault):
                 return await self._run(alone, seconds, quiet=True)
         try:
-            return await self._run(step, end - time.monotonic())
+            return await self._with_patience(step, end)
         except DependencyFault as fault:
             if fault.cause != "network" or alone is None or step.offline_first or time.monotonic() >= end:
                 raise
@@ -186,6 +186,15 @@ class _Work:
                 return await self._run(alone, end - time.monotonic(), quiet=True)
             except DependencyFault:
                 raise fault from None
+
+    async def _with_patience(self, step: Step, end: float) -> Done | None:
+        try:
+            return await self._run(step, end - time.monotonic())
+        except DependencyFault as fault:
+            if fault.cause != "network" or fault.denied or step.patient is None or time.monotonic() >= end:
+                raise
+        again = msgspec.structs.replace(step, env={**step.env, **step.patient})
+        return await self._run(again, end - time.monotonic(), quiet=True)
 
     def _without_network(self, step: Step) -> Step | None:
         if step.offline is None:

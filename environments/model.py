@@ -128,6 +128,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     language: Language = "python"
     """Whose limits fit the program: Node and bun reserve far more memory than they use."""
     memory_bytes: int = 1_073_741_824
+    patient: Mapping[str, str] | None = None
+    """Variables for another try, in which the installer asks an index that did not answer again: not where the proxy refused it, which
+    would refuse it again."""
     offline: Mapping[str, str] | None = None
     """Variables for a second try without network when the first did not reach the index: the download cache may suffice."""
     offline_first: bool = False

@@ -144,6 +144,7 @@ def _recipe(declared: Declared, options: Options, settings: PipSettings, _moment
         env={**env, "UV_PYTHON": interpreter.path, **places.certificates()},
         network=bool(places.hosts()),
         cache=True,
+        patient={"UV_HTTP_RETRIES": str(RETRIES)} if RETRIES else None,
         offline={"UV_OFFLINE": "1"},
         offline_first=not wanted.findings,
     )
@@ -214,7 +215,7 @@ def _variables(wanted: Wanted, options: Options) -> dict[str, str]:
         "UV_LINK_MODE": "copy",
         "UV_NO_PROGRESS": "1",
         "UV_HTTP_TIMEOUT": "20",
-        "UV_HTTP_RETRIES": str(RETRIES),
+        "UV_HTTP_RETRIES": "0",
         "UV_CONCURRENT_DOWNLOADS": "16",
         "UV_CONCURRENT_INSTALLS": "4",
         "UV_CONCURRENT_BUILDS": "2",

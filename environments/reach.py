@@ -40,18 +40,21 @@ def refused(hosts: Sequence[str], outcome: RunOutcome) -> tuple[str, str]:
     targets = ", ".join(outcome.denied_hosts[:4])
     return (
         f"{targets} was refused, as packages come from {', '.join(hosts[:4]) or 'no host'} only",
-        "an index that keeps its files elsewhere needs that place in dependencies.indexes; no other is fetched from",
+        "an index that keeps its files elsewhere needs that place in dependencies.indexes of tamis.toml; no other is fetched from",
     )
 
 
 def _why(target: str, reason: str, address: str) -> tuple[str, str]:
     host = target.rpartition(":")[0]
     if not address:
-        return f"{target} was refused: {reason}", "an address that is not public is opened by policy.allowCidrs"
+        return (
+            f"{target} was refused: {reason}",
+            "an address that is not public is opened by policy.allowCidrs in tamis.toml",
+        )
     ranges = ", ".join(f'"{each}"' for each in ranges_to_open(address))
     what = "this machine's own" if "own" in reason.split() else "not public"
     at = f"the index host {host} is at {address}, which is" if host.strip("[]") != address else f"{host} is"
-    return f"{at} {what}", f"add allowCidrs = [{ranges}] to [policy]"
+    return f"{at} {what}", f"add allowCidrs = [{ranges}] to [policy] in tamis.toml"
 
 
 def _address_in(reason: str) -> str:

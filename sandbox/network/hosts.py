@@ -324,7 +324,7 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
         )
         return (
             f"policy.allowHosts in force here opens this host, but not this port: it has {shown}{ports};"
-            f" '{requested.text}' there would open it"
+            f" '{requested.text}' there would open it in tamis.toml"
         )
     address = host_address(requested.host) if requested.kind == "address" else None
     if address is not None and any(
@@ -332,9 +332,9 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
     ):
         return (
             f"'*' in policy.allowHosts means public hosts, and {address} is not public;"
-            f' policy.allowCidrs = ["{ip_network(address)}"] would open it'
+            f' policy.allowCidrs = ["{ip_network(address)}"] in tamis.toml would open it'
         )
-    return f"policy.allowHosts in force here does not open this host; '{requested.text}' there would"
+    return f"policy.allowHosts in force here does not open this host; '{requested.text}' there, in tamis.toml, would"
 
 
 def loopback_fault(requested: Rule) -> str:

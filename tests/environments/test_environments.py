@@ -17,8 +17,10 @@ from tamis.environments.prepare import prepare
 from tamis.environments.store import Lease, Store
 from tamis.sandbox import runner
 from tamis.sandbox.model import Environment, Interpreters, RunOutcome, RunRequest
+from tamis.sandbox.network import egress_hosts
 from tests.environments.package_index import Index, hang, sdist, send, serving, wheel
 
+AS_EVER = python.RETRIES
 PINS = (("index.test", "127.0.0.1"), ("other.test", "127.0.0.1"))
 SHOW = """
 import importlib, json, os, sys
@@ -188,7 +190,45 @@ def test_an_index_that_is_not_public_is_refused_unless_it_is_opened(tmp_path: Pa
     said = fault(tool(tmp_path, "needle==1.0\n"), options(tmp_path, allow_cidrs=()))
     assert said.cause == "network" and said.denied == (index.place,)
     assert "index.test is at 127.0.0.1, which is not public" in said.message and index.asked == []
-    assert said.remedy == 'add allowCidrs = ["127.0.0.1/32"] to [policy]'
+    assert said.remedy == 'add allowCidrs = ["127.0.0.1/32"] to [policy] in tamis.toml'
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_installer_behind_a_refused_host_asks_once_and_ends(
+    tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    """Strangers: uv does not try again and again where the proxy refuses; the message has host, file and remedy."""
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"{scheme}://{index.place}/simple")
+    monkeypatch.setattr(python, "RETRIES", AS_EVER)
+    seen: list[str] = []
+    ask = egress_hosts.Addresses.vetted
+
+    async def vetted(self: Any, host: str, port: int) -> Any:
+        seen.append(host)
+        return await ask(self, host, port)
+
+    monkeypatch.setattr(egress_hosts.Addresses, "vetted", vetted)
+    said = fault(tool(tmp_path, "needle==1.0\n"), options(tmp_path, allow_cidrs=()))
+    assert "index.test is at 127.0.0.1" in said.message and said.remedy.endswith(" to [policy] in tamis.toml")
+    assert seen == ["index.test"]
+
+
+def test_an_index_that_fails_once_is_asked_again(tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "RETRIES", AS_EVER)
+    index.add(wheel("needle", "1.0"))
+    answers = index.pages = dict(index.pages)
+    failed: list[str] = []
+
+    def once(request: Any) -> None:
+        failed.append(request.path)
+        del answers["/simple/needle/"]
+        send(request, 503, b"", "text/plain")
+
+    answers["/simple/needle/"] = once
+    folder = tool(tmp_path, "needle==1.0\n")
+    with get(folder, options(tmp_path)) as lease:
+        assert use(folder, lease, "needle")["needle"] == "1.0"
+    assert failed == ["/simple/needle/"]
 
 
 def test_a_package_that_there_is_not_is_named_and_remembered_for_a_while(tmp_path: Path, index: Index) -> None:

@@ -94,7 +94,7 @@ def test_an_index_at_an_address_that_is_not_opened_is_told_the_exact_setting(exp
         fault = explain(RECIPE, STEP, outcome)  # type: ignore[operator]
         assert fault.cause == "network" and fault.denied == (HOST,)
         assert f"the index host index.test is at {address}, which is not public" in fault.message
-        assert fault.remedy == f'add allowCidrs = ["{rule}"] to [policy]'
+        assert fault.remedy == f'add allowCidrs = ["{rule}"] to [policy] in tamis.toml'
         assert "it may reach" not in fault.message
 
 
@@ -126,8 +126,8 @@ def test_index_hosts_are_looked_up_once_and_what_is_not_open_is_said() -> None:
     found = asyncio.run(reach.unreached(("near.test:443", "open.test:80", "near.test:443", "10.1.2.3:8080"), options))
     assert [one.host for one in found] == ["near.test:443", "10.1.2.3:8080"]
     assert found[0].reason == "the index host near.test is at 127.0.0.1, which is not public"
-    assert found[0].remedy == 'add allowCidrs = ["127.0.0.1/32"] to [policy]'
-    assert found[1].remedy == 'add allowCidrs = ["10.1.2.3/32"] to [policy]'
+    assert found[0].remedy == 'add allowCidrs = ["127.0.0.1/32"] to [policy] in tamis.toml'
+    assert found[1].remedy == 'add allowCidrs = ["10.1.2.3/32"] to [policy] in tamis.toml'
 
 
 def test_a_name_server_that_is_silent_costs_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:

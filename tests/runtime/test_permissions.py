@@ -368,7 +368,7 @@ def test_nested_reads_are_one(top: Path) -> None:
 
 
 def test_a_host_needs_both_sides() -> None:  # D40, D17
-    reason = "policy.allowHosts in force here does not open this host; 'example.com' there would"
+    reason = "policy.allowHosts in force here does not open this host; 'example.com' there, in tamis.toml, would"
     assert hosts(["example.com"]).permissions.denied[0].reason == reason
     assert hosts(["example.com"], "example.com").hosts == ("example.com",)
     assert hosts(["api.example.com"], "*.example.com").hosts == ("api.example.com",)
@@ -384,15 +384,18 @@ def test_any_public_host_is_not_any_address() -> None:
     assert hosts(["10.1.2.3"], "*").hosts == ()
     assert hosts(["10.1.2.3"], "*", cidrs=("10.0.0.0/8",)).hosts == ("10.1.2.3",)
     reason = hosts(["10.1.2.3"], "*").permissions.denied[0].reason
-    assert "10.1.2.3 is not public" in reason and 'policy.allowCidrs = ["10.1.2.3/32"]' in reason
+    assert "10.1.2.3 is not public" in reason and 'policy.allowCidrs = ["10.1.2.3/32"] in tamis.toml' in reason
 
 
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        (("*",), "it has '*', which means ports 80 and 443; 'api.test:18765' there would open it"),
-        (("api.test",), "it has 'api.test', which means ports 80 and 443; 'api.test:18765' there would open it"),
-        (("api.test:8080", "other.test"), "it has 'api.test:8080'; 'api.test:18765' there would open it"),
+        (("*",), "it has '*', which means ports 80 and 443; 'api.test:18765' there would open it in tamis.toml"),
+        (
+            ("api.test",),
+            "it has 'api.test', which means ports 80 and 443; 'api.test:18765' there would open it in tamis.toml",
+        ),
+        (("api.test:8080", "other.test"), "it has 'api.test:8080'; 'api.test:18765' there would open it in tamis.toml"),
     ],
 )
 def test_a_port_that_the_policy_does_not_open_is_told_as_one(policy: tuple[str, ...], told: str) -> None:

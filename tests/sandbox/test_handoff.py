@@ -150,7 +150,7 @@ def test_failure_after_an_address_that_is_not_open_names_it_and_the_setting_alon
     outcome = asyncio.run(failed())
     assert outcome.message == (
         "it failed, after it was refused api.test:80: api.test is at 127.0.0.1 (pinned), which is not public;"
-        ' the operator can open it with policy.allowCidrs = ["127.0.0.1/32"]'
+        ' the operator can open it with policy.allowCidrs = ["127.0.0.1/32"] in tamis.toml'
     )
     assert outcome.remedy == "", "both sides do open the host"
 
@@ -163,4 +163,6 @@ def test_more_ranges_are_added_to_those_that_are_there() -> None:
         await handoff.close()
         return caught.value.reason
 
-    assert asyncio.run(reason()).endswith('; the operator can open it by adding "10.2.0.1/32" to policy.allowCidrs')
+    assert asyncio.run(reason()).endswith(
+        '; the operator can open it by adding "10.2.0.1/32" to policy.allowCidrs in tamis.toml'
+    )
