@@ -21,6 +21,7 @@ from tamis.sandbox.network.hosts import (
     Rule,
     address_allowed,
     host_address,
+    is_loopback,
     parse_cidr,
     parse_pins,
     parse_rule,
@@ -83,6 +84,13 @@ class Addresses:
                 raise Refused(502, f"the name {host} was not found") from None
         if not addresses:
             raise Refused(502, f"the name {host} has no address")
+        if host == "localhost" or host.endswith(".localhost"):
+            # whatever the system's resolver says (RFC 6761): what is sent there without encryption must not leave
+            away = addresses[0]
+            addresses = [address for address in addresses if is_loopback(ip_address(address))]
+            if not addresses:
+                told = f"{host} leads away from this machine here, so it is not dialled"
+                raise Refused(403, f"{told}: its address is {away}", away, told)
         public = [address for address in dict.fromkeys(addresses) if address_allowed(address, self._networks)]
         allowed = [address for address in public if not is_own(address) or self._opened(address)]
         if not allowed:

@@ -337,6 +337,17 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
     return f"policy.allowHosts in force here does not open this host; '{requested.text}' there, in tamis.toml, would"
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether what is sent to a canonical host stays on this machine: `localhost` (`Addresses` holds the name to it) or a loopback address."""
+    address = host_address(host)
+    return host == "localhost" if address is None else is_loopback(address)
+
+
+def is_loopback(address: Address) -> bool:
+    """127.0.0.0/8 or ::1; an IPv6 address that carries one of them is none."""
+    return address.is_loopback and (isinstance(address, IPv4Address) or address.ipv4_mapped is None)
+
+
 def loopback_fault(requested: Rule) -> str:
     """Why a request for loopback opens nothing, or an empty text: clients do not send it to the proxy (`NO_PROXY`)."""
     if requested.host not in _NEAR and not requested.host.endswith(".localhost"):

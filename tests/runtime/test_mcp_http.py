@@ -615,7 +615,22 @@ def test_a_call_that_hangs_costs_the_next_one_nothing(tmp_path: Path) -> None:
         ("https://me:secret@example.com/", "", "more than a place"),
         ("https://example.com/#x", "", "more than a place"),
         ("https://example.com/", 'script = "server.py"', "not both"),
-        ("http://example.com/", 'secrets = ["KEY"]', "without encryption"),
+        *(
+            (f"http://{host}/", 'secrets = ["KEY"]', "without encryption; use https (http is for")
+            for host in (
+                "example.com",
+                "localhost.example.com",
+                "127.0.0.1.example.com",
+                "me.localhost",
+                "0.0.0.0",
+                "10.0.0.1",
+                "128.0.0.1",
+                "[::]",
+                "[::ffff:127.0.0.1]",
+                "[fe80::1]",
+            )
+        ),
+        ("http://localhost@example.com/", 'secrets = ["KEY"]', "more than a place"),
         ("https://example.com/", 'secrets = ["KEY", "OTHER"]', "one secret"),
         ("http://2130706433/", "", "url"),
     ],
@@ -642,6 +657,43 @@ def test_a_server_of_this_machine_is_reached_where_the_operator_opens_it(tmp_pat
     assert "policy.allowHosts" in closed.permissions.denied[0].reason
     assert (near(tmp_path, url, hosts).status, remote.asked) == ("error", [])
     assert near(tmp_path, url, hosts + ranges).status == "success"
+
+
+KEY = '[secrets]\nKEY = { file = "key" }\n[policy.secrets]\n"mcp-server:far" = ["KEY"]\n'
+
+
+def keyed(root: Path, url: str, policy: str) -> ExecutionResult:
+    """A call of a server that gets a token."""
+    (root / "key").write_text("key-of-this-machine")
+    (root / "key").chmod(0o600)
+    place = urlsplit(url)
+    hosts = f'allowHosts = ["{place.hostname}:{place.port}"]\nallowCidrs = ["127.0.0.1/32"]\n'
+    return run(root, url, allow=False, policy=hosts + policy + KEY, more='secrets = ["KEY"]')[0]
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_token_goes_to_a_server_of_this_machine_without_encryption(remote: Remote, tmp_path: Path, name: str) -> None:
+    """issue 18: as RFC 8252 has it, loopback alone needs no TLS; a redirect is not followed there either."""
+    others = [Remote(True), Remote(True)]
+    url = remote.far.replace("far.test", name)
+    assert keyed(tmp_path, url, "").status == "success"
+    assert {headers["authorization"] for _, headers, _ in remote.asked} == {"Bearer key-of-this-machine"}
+    places = [others[0].url, others[1].far, url.replace("http:", "https:")]  # another port, host, scheme
+    for place in places:
+        remote.answer = lambda at, _number, _params, to=place: at.say(307, b"", Location=to) or True
+        told = keyed(tmp_path, url, 'pin = { "far.test" = "127.0.0.1" }\n')
+        assert f"redirects to '{place}'" in str(told.error)
+    assert [other.asked for other in others] == [[], []]
+
+
+def test_a_name_for_this_machine_that_leads_elsewhere_gets_no_token(tmp_path: Path) -> None:
+    """issue 18: whatever a resolver, or a pin, says of `localhost`, what is sent there without encryption stays here."""
+    remote = Remote(True)
+    url = remote.far.replace("far.test", "localhost")
+    told = keyed(tmp_path, url, 'pin = { "localhost" = "192.0.2.7" }\n')
+    assert told.status == "error"
+    assert "leads away from this machine" in str(told.error)
+    assert remote.asked == []
 
 
 def test_a_folder_nobody_trusted_names_no_server_of_this_machine(tmp_path: Path, untrusted: None) -> None:

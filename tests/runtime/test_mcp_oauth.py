@@ -377,6 +377,16 @@ def test_a_login_is_for_the_address_that_it_was_made_for(far: Guarded, tmp_path:
     other.close()
 
 
+def test_a_token_stays_here_when_the_pin_of_its_login_is_gone(far: Guarded, tmp_path: Path) -> None:
+    """issue 18: what a login without encryption on this machine gave never goes to another machine so."""
+    settle(tmp_path, far.url)
+    login(tmp_path)
+    settings = tmp_path / "tamis.toml"
+    settings.write_text(settings.read_text().replace('"far.test" = "127.0.0.1"', '"far.test" = "192.0.2.7"'))
+    (result,) = calls(tmp_path)
+    assert "is not https, and tokens are not sent without encryption" in words(result)
+
+
 def test_a_record_that_was_put_in_the_place_of_another_s_is_none(far: Guarded, tmp_path: Path) -> None:
     settle(tmp_path, far.url)
     login(tmp_path)

@@ -215,6 +215,23 @@ def test_inside_address_is_refused_even_if_a_rule_names_it(host: str) -> None:
     run(test())
 
 
+@pytest.mark.parametrize("host", ["localhost", "me.localhost"])
+@pytest.mark.parametrize("address", ["93.184.216.34", "10.0.0.1", "2606:2800:220:1::1", "::ffff:127.0.0.1"])
+def test_localhost_is_this_machine_whatever_a_resolver_says(host: str, address: str) -> None:
+    """RFC 6761 §6.3: what is sent there without encryption stays here."""
+
+    async def test() -> None:
+        names = Names(**{host.replace(".", "_"): [[address]]})
+        async with bench(f"{host}:*", names=names, allow_cidrs=("0.0.0.0/0", "::/0")) as at:
+            answer = await at.say(b"GET http://%b:%d/ HTTP/1.1\r\n\r\n" % (host.encode(), at.upstream.port))
+            assert answer.startswith(b"HTTP/1.1 403 ")
+            assert b"leads away from this machine" in answer and address.encode() not in answer
+            names.answers[host] = [[address, "127.0.0.1"]]
+            assert await at.say(b"GET http://%b:%d/ HTTP/1.1\r\n\r\n" % (host.encode(), at.upstream.port)) == OK
+
+    run(test())
+
+
 def test_mixed_answer_dials_only_the_permitted_address() -> None:
     async def test() -> None:
         names = Names(a_b=[["10.255.255.1", "::1", "127.0.0.1", "169.254.169.254"]])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from tamis.protocols.manifest.reading import LANGUAGES, script_path_fault
-from tamis.sandbox.network.hosts import parse_rule
+from tamis.sandbox.network.hosts import canonical_host, is_this_machine, parse_rule
 from tamis.server.runtime.settings.config import McpOAuth, McpServer, Settings
 
 BRIDGE = Path(__file__).parent.parent / "handlers" / "mcp" / "over_http" / "bridge.py"
@@ -45,8 +45,12 @@ def _named(url: str) -> str:
     """The host of an address, as it is asked for."""
     place = urlsplit(url)
     port = place.port or _PORTS[place.scheme]
-    host = f"[{place.hostname}]" if ":" in (place.hostname or "") else f"{place.hostname}"
+    host = _bracketed(place)
     return host if port in _PORTS.values() else f"{host}:{port}"
+
+
+def _bracketed(place: SplitResult) -> str:
+    return f"[{place.hostname}]" if ":" in (place.hostname or "") else f"{place.hostname}"
 
 
 def _url_fault(declared: McpServer) -> str:
@@ -67,8 +71,8 @@ def _url_fault(declared: McpServer) -> str:
         parse_rule(_named(declared.url))
     except ValueError as error:
         return str(error)
-    if declared.secrets and place.scheme == "http":
-        return "its secret would be sent without encryption; use https"
+    if declared.secrets and place.scheme == "http" and not is_this_machine(canonical_host(_bracketed(place))):
+        return "its secret would be sent without encryption; use https (http is for a server of this machine: localhost, 127.0.0.1, [::1])"
     return ""
 
 

@@ -193,6 +193,9 @@ class AccessTokens:
                     found = await self._of_client(name, declared, call, challenge, stale)
                 else:
                     found = await self._of_person(name, declared, challenge, stale)
+            if found:
+                # the login may be of a time when the operator had pinned the name to this machine
+                Requests(self._policy).judged(declared.url)
         except OAuthError as error:
             text = f"the MCP server '{name}' cannot be used: {error}"
             if error.ended and declared.oauth.grant != "clientCredentials":

@@ -28,7 +28,7 @@ import msgspec
 from tamis import __version__
 from tamis.protocols.observation import plain
 from tamis.sandbox.network.egress_hosts import Addresses, Refused
-from tamis.sandbox.network.hosts import Rules, canonical_host, parse_policy_rule
+from tamis.sandbox.network.hosts import Rules, canonical_host, is_loopback, parse_policy_rule
 from tamis.server.runtime.observe.masking import spelled, without
 from tamis.server.runtime.settings.config import McpOAuth, Policy
 from tamis.server.runtime.settings.mcp_servers import SCOPE
@@ -206,11 +206,10 @@ class Requests:
 
     def _is_near(self, host: str) -> bool:
         """Whether what is sent to a host stays on this machine, by its name or by the operator's pin."""
-        name = self._policy.pin.get(host, host)
-        if name == "localhost":
-            return True
+        if host == "localhost":
+            return True  # where it is not, nothing is sent there
         try:
-            return ip_address(name.strip("[]")).is_loopback
+            return is_loopback(ip_address(self._policy.pin.get(host, host)))
         except ValueError:
             return False
 
