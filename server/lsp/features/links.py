@@ -47,13 +47,22 @@ def _target(session: Session, places: Elsewhere, snapshot: Snapshot, link: Link)
     if link.resource:
         path = _resource(session, snapshot, link.resource)
         return uri_of(path) if path else ""
-    if not link.sure and not os.path.isfile(link.path):
+    if not link.sure and not _is_file(session, snapshot, link.path):
         return ""
     uri = places.uri(link.path)
     if link.target is None or link.target == (0, 0):
         return uri
     start = places.range(link.path, link.target)["start"]
     return f"{uri}#{start['line'] + 1},{start['character'] + 1}"
+
+
+def _is_file(session: Session, snapshot: Snapshot, path: str) -> bool:
+    """Whether a file is there, of one in the open folder: what a document names elsewhere is not looked for."""
+    from tamis.server.runtime.settings.classes import stays_inside
+
+    root = session.workspace.root_of(snapshot.path)
+    top = root.path if root is not None and root.contains(snapshot.path) else os.path.dirname(snapshot.path)
+    return stays_inside(os.path.relpath(path, top), os.path.realpath(top)) and os.path.isfile(path)
 
 
 def _resource(session: Session, snapshot: Snapshot, uri: str) -> str:

@@ -74,6 +74,11 @@ class Root:
         self._overlay = overlay
         self._trusted = trusted
 
+    @property
+    def trusted(self) -> bool | None:
+        """What the editor says of the folder; None where it said nothing."""
+        return self._trusted
+
     def exclude(self, patterns: Sequence[str]) -> bool:
         """From the next load on, files that these patterns name, as in an ignore file, are not read; says whether they are others now."""
         if tuple(patterns) == self._excluded:

@@ -289,7 +289,7 @@ class Workspace:
             mcp = problems(Path(root.path), loaded.settings)
         faults: tuple[Fault, ...] = ()
         if document.kind == "settings" and document.path is not None:
-            faults = _settings_faults(document.path, document.text)
+            faults = _settings_faults(document.path, document.text, root)
         neighbours = None
         if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
             neighbours = root.texts
@@ -425,11 +425,13 @@ def _is_graph(document: Document, folders: Sequence[str]) -> bool:
     return in_workflow_folder(document.path, folders)
 
 
-def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
+def _settings_faults(path: str, text: str, root: Root | None) -> tuple[Fault, ...]:
     from tamis.server.runtime.settings.faults import disk_faults
     from tamis.server.runtime.settings.files import MAX_FILE_BYTES
 
-    return disk_faults(Path(path).parent, text) if len(text) <= MAX_FILE_BYTES else ()
+    # What the editor says of trust, it says of its own folders.
+    trusted = root.trusted if root is not None and root.contains(path) else None
+    return disk_faults(Path(path).parent, text, trusted) if len(text) <= MAX_FILE_BYTES else ()
 
 
 def _extensions(root: Root | None, settings: RuntimeSettings) -> tuple[SchemaExtension, ...]:

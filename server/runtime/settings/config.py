@@ -328,6 +328,12 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     environments: dict[str, dict[str, Any]] = {}
 
 
+_PLACES = frozenset(
+    ("tools", "workflows", "profile", "schemaExtension", "resources", "policy.readRoots", "policy.writeRoots")
+)
+"""Settings whose places would be looked for."""
+
+
 class NotInForce(msgspec.Struct, frozen=True):
     """A value that a source asks for and may not set: nobody whose word counts for it said so."""
 
@@ -346,7 +352,8 @@ class NotInForce(msgspec.Struct, frozen=True):
         text = toml_value(self.asked)
         shown = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
         why = "the machine's policy is final" if self.final else "`tamis trust` shows it"
-        return f"not in force: '{self.setting}' = {shown}; {why}"
+        unseen = "what it names was not looked for; " if self.setting in _PLACES else ""
+        return f"not in force: '{self.setting}' = {shown}; {unseen}{why}"
 
 
 class LoadedSettings(msgspec.Struct, frozen=True):

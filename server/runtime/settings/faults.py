@@ -8,17 +8,25 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from tamis.server.runtime.settings.config import Policy, PolicyRule, Settings
+from tamis.server.runtime.settings.config import NotInForce, Policy, PolicyRule, Settings
 from tamis.server.runtime.settings.files import FILE_NAME, Unsafe, can_be_path, read_own, shown_name
 from tamis.server.runtime.settings.reading import settings_of
 
 MAX_PATHS = 100
+
+
+Counts = Callable[[str, object], bool]
+"""Whether a setting, by its dotted name, may be looked into with this value or item: what is not in force is neither opened nor looked for."""
+
+
+def _everything(_setting: str, _item: object) -> bool:
+    return True
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -97,12 +105,12 @@ def _rule_fault(rule: PolicyRule) -> str:
     return ""
 
 
-def root_faults(policy: Policy) -> list[Fault]:
+def root_faults(policy: Policy, counts: Counts = _everything) -> list[Fault]:
     """Roots of the policy that grant nothing because they are not there, or that hold every file of the machine."""
     faults: list[Fault] = []
     for name, index, root in _roots(policy)[:MAX_PATHS]:
-        if not root.startswith("/") or "\0" in root:
-            continue  # an error of the configuration
+        if not root.startswith("/") or "\0" in root or not counts(f"policy.{name}", root):
+            continue  # an error of the configuration, or nothing to look for
         if not os.path.exists(root):
             text = f"{root} is not there, so nothing below it is granted"
             remedy = "make the folder, or take it out of tamis.toml"
@@ -123,22 +131,26 @@ def _roots(policy: Policy) -> list[tuple[str, int, str]]:
     ]
 
 
-def protocol_faults(settings: Settings) -> list[Fault]:
+def protocol_faults(settings: Settings, counts: Counts = _everything) -> list[Fault]:
     """Protocols that no one knows; looks at what is installed where a name is none of the built-in ones."""
     from tamis.server.runtime.settings.protocols import load_also, load_protocol
 
-    problem = load_protocol(settings.protocol.default)
+    default = settings.protocol.default
+    problem = load_protocol(default) if counts("protocol.default", default) else ""
     faults = [Fault(("protocol", "default"), problem)] if problem else []
     for index, name in enumerate(settings.protocol.also):
+        if not counts("protocol.also", name):
+            continue
         faults.extend(
             Fault(("protocol", "also"), text.removeprefix("protocol.also: "), index) for text in load_also((name,))[1]
         )
     return faults
 
 
-def engine_faults(settings: Settings) -> list[Fault]:
+def engine_faults(settings: Settings, counts: Counts = _everything) -> list[Fault]:
     """An engine of workflows that cannot be asked, or that no installed package brings."""
-    if settings.engine.type == "builtin":
+    engine = settings.engine
+    if engine.type == "builtin" or not (counts("engine.type", engine.type) and counts("engine.url", engine.url)):
         return []
     from tamis.server.runtime.settings.installed import missing_engine, url_fault
 
@@ -150,43 +162,61 @@ def engine_faults(settings: Settings) -> list[Fault]:
 
 
 def _unsafe(root: Path) -> list[Fault]:
-    """That the whole file is not in force, because others may have written it; then no tool can run."""
+    """That the whole file is not in force, because others may have written it or it is none; then no tool can run."""
     path = str(root / FILE_NAME)
     try:
         read_own(path, 1, str(root))
     except Unsafe as unsafe:
         text = f"{FILE_NAME} {unsafe.reason} and is not in force; no tool is run until it is mended: {unsafe.remedy}"
         return [Fault((), text)]
-    except OSError:
-        pass
+    except OSError as error:
+        if os.path.lexists(path):
+            return [Fault((), f"{FILE_NAME} cannot be read: {error.strerror}; no tool is run until it is mended")]
     return []
 
 
-def _not_in_force(root: Path) -> list[Fault]:
-    """What the folder's file asks for and may not set by itself."""
+def _in_force(asked: Iterable[NotInForce]) -> Counts:
+    """What of the settings is in force, where this was asked for in vain."""
+    refused: dict[str, list[Any]] = {}
+    for setting in asked:
+        refused.setdefault(setting.setting, []).append(setting.asked)
+
+    def counts(setting: str, item: object) -> bool:
+        return not any(
+            item == value or (isinstance(value, tuple) and item in value) for value in refused.get(setting, ())
+        )
+
+    return counts
+
+
+def disk_faults(root: Path, text: str, trusted: bool | None = None) -> tuple[Fault, ...]:
+    """What a ``tamis.toml`` with this text names that is not on this machine: folders, the profile, protocols, roots of the policy.
+
+    What would not be in force is told as that, and nobody looks whether it is there. ``trusted``: what a host says of the folder.
+    Never raises.
+    """
     from tamis.server.runtime.settings.loading import load_settings
 
-    return [
-        Fault(tuple(setting.setting.split(".")), setting.sentence, in_force=False)
-        for setting in load_settings(root).not_in_force
-    ]
-
-
-def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
-    """What a ``tamis.toml`` names that is not on this machine: folders, the profile, protocols, roots of the policy. Never raises."""
     try:
         raw: Mapping[str, Any] = tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return ()
-    settings = settings_of(raw)
-    faults = [*protocol_faults(settings), *root_faults(settings.policy), *engine_faults(settings)]
-    faults += [*_unsafe(root), *_not_in_force(root)]
+    if unsafe := _unsafe(root):
+        return tuple(unsafe)
+    settings, asked = settings_of(raw), load_settings(root, trusted=trusted, text=text).not_in_force
+    counts = _in_force(asked)
+    faults = [
+        *protocol_faults(settings, counts),
+        *root_faults(settings.policy, counts),
+        *engine_faults(settings, counts),
+        *(Fault(tuple(one.setting.split(".")), one.sentence, in_force=False) for one in asked),
+    ]
     for setting, names in (("tools", settings.tools), ("workflows", settings.workflows)):
         for index, name in enumerate(names[:MAX_PATHS]):
-            if "\0" not in name and not os.path.isdir(root / name):
+            if "\0" not in name and counts(setting, name) and not os.path.isdir(root / name):
                 what = "is not a folder" if os.path.exists(root / name) else "does not exist"
                 faults.append(Fault((setting,), f"the folder '{name}' {what}", index))
-    if settings.profile and "\0" not in settings.profile:
+    if settings.profile and "\0" not in settings.profile and counts("profile", settings.profile):
         from tamis.server.runtime.settings.profile import load_agent_rules
 
         problem = load_agent_rules(root, settings.profile).problem

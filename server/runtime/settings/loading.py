@@ -49,6 +49,8 @@ class Source(msgspec.Struct, frozen=True):
     """What the file holds."""
     known: bool = True
     """Whether it could be read; what the operator wanted is not known of one that could not."""
+    unsafe: bool = False
+    """Whether nobody's trust puts it in force, whatever it holds."""
 
 
 _started = StartedWith()
@@ -80,16 +82,20 @@ def load_settings(
     *,
     trusted: bool | None = None,
     editor: bool = False,
+    text: str | None = None,
 ) -> LoadedSettings:
     """The settings in force in a root; never raises.
 
     ``overlay``: what a host or an editor sends, which problems call ``whose``. ``trusted``: what the host says of the folder; None leaves it
     to ``--trust``, ``TAMIS_TRUST`` and the user's record. ``editor``: the overlay is of the folder's side, unless the folder is trusted by
-    another word than the record, which does not know it.
+    another word than the record, which does not know it. ``text``: what the folder's file would hold, instead of what it holds; a file that
+    is never in force stays so.
     """
     below = [_from_file(files.MACHINE_FILE), _from_file(user_file(), users=True)]
     above = [_from_file(_started.config)] if _started.config else []
     folder = _folder_source(root)
+    if text is not None and not folder.unsafe:
+        folder = _parsed(str(root / FILE_NAME), FILE_NAME, text.encode("utf-8", "replace"))
     sources = [_source(whose, _said(overlay))] if overlay else []
     own = [folder, *sources] if editor else [folder]
     above += () if editor else sources
@@ -192,24 +198,32 @@ def _folder_source(root: Path) -> Source:
 
 
 def _read(path: str, name: str, root: str | None) -> Source:
+    try:
+        return _parsed(path, name, read_own(path, MAX_FILE_BYTES + 1, root))
+    except Unsafe as unsafe:
+        problem = f"{path} {unsafe.reason} and is not in force; no tool is run until it is mended: {unsafe.remedy}"
+        return Source(path, problems=(problem,), closed=problem, unsafe=True)
+    except OSError as error:
+        return _unread(path, f"cannot be read: {error.strerror}", unsafe=True)
+
+
+def _parsed(path: str, name: str, data: bytes) -> Source:
     import tomllib
 
     try:
-        data = read_own(path, MAX_FILE_BYTES + 1, root)
         if len(data) <= MAX_FILE_BYTES:
             return _source(name, tomllib.loads(data.decode("utf-8-sig")), path, data)
         cause = f"is larger than {MAX_FILE_BYTES} bytes"
-    except Unsafe as unsafe:
-        problem = f"{path} {unsafe.reason} and is not in force; no tool is run until it is mended: {unsafe.remedy}"
-        return Source(path, problems=(problem,), closed=problem)
-    except OSError as error:
-        cause = f"cannot be read: {error.strerror}"
     except RecursionError:
         cause = "is no TOML: it is nested too deep"
     except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
         cause = f"is no TOML: {error}"
+    return _unread(path, cause)
+
+
+def _unread(path: str, cause: str, *, unsafe: bool = False) -> Source:
     problem = f"{path} {cause}; no tool is run until it is mended"
-    return Source(path, problems=(problem,), closed=problem, known=False)
+    return Source(path, problems=(problem,), closed=problem, known=False, unsafe=unsafe)
 
 
 def _source(name: str, raw: Mapping[str, Any], path: str = "", text: bytes = b"") -> Source:

@@ -61,7 +61,10 @@ def is_trusted(root: Path, text: bytes, values: Mapping[str, Any]) -> tuple[bool
         entry = _read().folders.get(os.path.realpath(root))
     except TrustFault as fault:
         return False, f"{fault}; no folder counts as trusted"
-    return entry is not None and entry == _now(root, text, values, entry.at), ""
+    # What a text names that nobody accepted is not looked at.
+    if entry is None or entry.text != _as_recorded(text):
+        return False, ""
+    return entry == _now(root, text, values, entry.at), ""
 
 
 def changed_since(root: Path, values: Mapping[str, Any]) -> dict[str, str]:
@@ -114,7 +117,11 @@ def revoke(folder: str) -> bool:
 
 def _now(root: Path, text: bytes, values: Mapping[str, Any], at: int) -> Trusted:
     files = {path: _digest(path) for path in named_files(os.path.realpath(root), values)}
-    return Trusted(text.decode("utf-8", "replace"), files, at)
+    return Trusted(_as_recorded(text), files, at)
+
+
+def _as_recorded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 # What a file names
