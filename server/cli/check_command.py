@@ -82,13 +82,20 @@ def run(arguments: argparse.Namespace) -> int:
     tops = dict.fromkeys(Path(os.path.realpath(top)) for top in (root, *inner))
     folders = [top / name for top in tops for name in runtime_of(str(top / FILE_NAME)).settings.workflows]
     if workflows := find_workflows(paths, folders):
-        files, problems = find_checkables([*paths, *map(Path, workflows)])
+        files, problems = find_checkables(paths, workflows)
     graphs = {*workflows, *(str(path) for path in paths if not path.is_dir())}
     manifests = {file.path: file.text for file in files if file.path.endswith(SUFFIX)}
-    report = [(file.path, file.text, findings_of(file.path, file.text)) for file in files]
+    report = [
+        (file.path, file.text, [_unreadable(file.refused)] if file.refused else findings_of(file.path, file.text))
+        for file in files
+    ]
     for own in {id(runtime): runtime for runtime in map(runtime_of, (file.path for file in files))}.values():
         report.extend(_packages({os.path.realpath(file.path) for file in files if file.path.endswith(SUFFIX)}, own))
-    report.extend((problem.path, "", [_unreadable(problem.message)]) for problem in problems)
+    for problem in problems:
+        if problem.passed:
+            warn(f"{_shown(problem.path)} {problem.message}")
+        else:
+            report.append((problem.path, "", [_unreadable(problem.message)]))
     report.sort(key=lambda entry: entry[0])
     levels = [finding.severity for _, _, findings in report for finding in findings]
     errors, warnings = levels.count("error"), levels.count("warning")
@@ -174,14 +181,13 @@ def _packages(manifests: set[str], runtime: Runtime) -> Report:
     from tamis.protocols.model import Diag
     from tamis.server.analysis.diagnostics import to_finding
     from tamis.server.runtime.handlers.script.dependencies import tools_with_scripts, unusable
-    from tamis.server.runtime.texts.checkables import find_checkables
+    from tamis.server.runtime.texts.checkables import text_of
 
     packages: Report = []
     for tool, handler in tools_with_scripts(runtime.registry):
         wrong = unusable(tool, handler, runtime.settings) if os.path.realpath(tool.path) in manifests else None
         if wrong is not None:
-            read, _ = find_checkables([Path(wrong.path)])
-            text = read[0].text if read else ""
+            text = text_of(wrong.path)
             start = sum(len(line) for line in text.splitlines(keepends=True)[: max(0, wrong.line - 1)])
             args: dict[str, str | int] = {"v": f"'{tool.tool_id}'", "reason": wrong.reason}
             packages.append((wrong.path, text, [to_finding(Diag("MF543", (start, start), args))]))

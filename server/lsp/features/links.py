@@ -58,7 +58,7 @@ def _target(session: Session, places: Elsewhere, snapshot: Snapshot, link: Link)
 
 def _is_file(session: Session, snapshot: Snapshot, path: str) -> bool:
     """Whether a file is there, of one in the open folder: what a document names elsewhere is not looked for."""
-    from tamis.server.runtime.settings.classes import stays_inside
+    from tamis.server.runtime.settings.files import stays_inside
 
     root = session.workspace.root_of(snapshot.path)
     top = root.path if root is not None and root.contains(snapshot.path) else os.path.dirname(snapshot.path)

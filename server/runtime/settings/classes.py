@@ -14,9 +14,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from tamis.server.runtime.settings.config import Settings
-
-MAX_LINKS = 40
-"""Links on the way of one path, as the kernel counts them."""
+from tamis.server.runtime.settings.files import stays_inside
 
 Kind = Literal["narrowing", "folder", "operator"]
 Join = Callable[[Any, Any], tuple[Any, Any]]
@@ -101,45 +99,6 @@ def is_inside(path: str, root: str) -> bool:
     except ValueError:  # a zero byte: no path at all
         return False
     return real == root or real.startswith(root.rstrip("/") + "/")
-
-
-def stays_inside(path: str, root: str) -> bool:
-    """The same of a path that a folder names before anybody trusted it: nothing outside is looked at.
-
-    A way that leaves the folder is outside, also where a link there would lead back.
-    """
-    top = [part for part in root.split("/") if part]
-    here = [] if path.startswith("/") else top
-    ahead = path.split("/")[::-1]
-    links = 0
-    try:
-        while ahead:
-            part = ahead.pop()
-            if part in ("", "."):
-                continue
-            here = here[:-1] if part == ".." else [*here, part]
-            if here == top[: len(here)]:
-                continue  # the folder itself or one above it, which is no link
-            if here[: len(top)] != top:
-                return False
-            target = _link(f"/{'/'.join(here)}")
-            if target:
-                links += 1
-                if links > MAX_LINKS:
-                    return False
-                here = [] if target.startswith("/") else here[:-1]
-                ahead += target.split("/")[::-1]
-    except ValueError:  # a zero byte, or half of a surrogate pair: no path at all
-        return False
-    return len(here) >= len(top)
-
-
-def _link(path: str) -> str:
-    """Where a link leads; empty for what is none, and where nothing is."""
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
 
 
 def _inner_paths(asked: Sequence[str], root: str) -> tuple[tuple[str, ...], Any]:

@@ -9,9 +9,12 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Literal
 
 FILE_NAME = "tamis.toml"
 MAX_FILE_BYTES = 1024 * 1024
+MAX_LINKS = 40
+"""Links on the way of one path, as the kernel counts them."""
 MACHINE_FILE = "/etc/tamis/config.toml"
 """The machine's own file. No variable names another one: whoever starts Tamis must not choose the machine's word."""
 _FIRST_OWN_GROUP = 1000
@@ -103,18 +106,72 @@ def _opened(path: str, root: str | None) -> int:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     if root is None:
         return os.open(path, flags)
-    try:
-        return os.open(path, flags | os.O_NOFOLLOW)
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
+    mode = os.lstat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        raise OSError(errno.EINVAL, f"it is {_kind(mode)}, not a regular file")
+    if leads_out(path, root):
+        raise leads_outside()
     descriptor = os.open(path, flags)
     # Where the open file is, not where the link says now.
     real, top = os.readlink(f"/proc/self/fd/{descriptor}"), os.path.realpath(root).rstrip("/")
     if not real.startswith(f"{top}/"):
         os.close(descriptor)
-        raise Unsafe("is a link that leads outside its folder", "put the file itself there")
+        raise leads_outside()
     return descriptor
+
+
+def leads_out(path: str, root: str) -> bool:
+    """Whether a file of a folder is a link that leads out of it."""
+    return os.path.islink(path) and not stays_inside(os.path.basename(path), os.path.realpath(root))
+
+
+def leads_outside() -> Unsafe:
+    """Why such a file must not be in force."""
+    return Unsafe("is a link that leads outside its folder", "put the file itself there")
+
+
+def stays_inside(path: str, root: str) -> bool:
+    """Whether a path, relative to ``root`` and with its links resolved, is in the folder ``root`` (a real path), without a look outside.
+
+    A way that leaves the folder is outside, also where a link there would lead back.
+    """
+    return way_of(path, root) == "inside"
+
+
+def way_of(path: str, root: str) -> Literal["inside", "outside", "endless"]:
+    """The same, with a way of too many links told apart."""
+    top = [part for part in root.split("/") if part]
+    here = [] if path.startswith("/") else top
+    ahead = path.split("/")[::-1]
+    links = 0
+    try:
+        while ahead:
+            part = ahead.pop()
+            if part in ("", "."):
+                continue
+            here = here[:-1] if part == ".." else [*here, part]
+            if here == top[: len(here)]:
+                continue  # the folder itself or one above it, which is no link
+            if here[: len(top)] != top:
+                return "outside"
+            target = _link(f"/{'/'.join(here)}")
+            if target:
+                links += 1
+                if links > MAX_LINKS:
+                    return "endless"
+                here = [] if target.startswith("/") else here[:-1]
+                ahead += target.split("/")[::-1]
+    except ValueError:  # a zero byte, or half of a surrogate pair: no path at all
+        return "outside"
+    return "inside" if len(here) >= len(top) else "outside"
+
+
+def _link(path: str) -> str:
+    """Where a link leads; empty for what is none, and where nothing is."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
 
 
 def _first_bytes(descriptor: int, limit: int) -> bytes:

@@ -7,17 +7,29 @@ Ignore files count. Must not know what a finding is.
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from tamis.protocols.manifest.reading import ExternalScript, read_manifest
 from tamis.server.runtime.handlers.script.running import files_pin
-from tamis.server.runtime.tools.loader import MAX_BYTES, SUFFIX, LoadProblem, is_definition, walk_files
+from tamis.server.runtime.settings.files import FILE_NAME, leads_out, leads_outside, way_of
+from tamis.server.runtime.tools.loader import (
+    MAX_BYTES,
+    SUFFIX,
+    LoadProblem,
+    decoded,
+    is_definition,
+    read_manifest_file,
+    read_regular,
+    walk_files,
+)
 
 TEXT_SUFFIXES = (".md", ".markdown", ".tam", ".vcp", ".action")
 MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -35,27 +47,46 @@ class Checkable(msgspec.Struct, frozen=True):
     path: str
     text: str
     note: str = ""
+    real: str = ""
+    """The real path of the file that was read; empty for what is no regular file."""
+    refused: str = ""
+    """Why the registry does not take a definition that a person named."""
 
 
-def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProblem]]:
-    """The texts of the named files and of the files below the named folders, each once."""
+def find_checkables(paths: list[Path], workflows: Sequence[str] = ()) -> tuple[list[Checkable], list[LoadProblem]]:
+    """The texts of the named files, of the files below the named folders and of ``workflows`` that were found there, each once.
+
+    A search follows no link out of its folder, and opens nothing but regular files; what a person names is followed.
+    """
     by_file: dict[str, Checkable] = {}
-    problems: list[LoadProblem] = []
+    problems: dict[tuple[str, str], LoadProblem] = {}
+
+    def take(path: str, read: Checkable | LoadProblem | None) -> None:
+        if isinstance(read, LoadProblem):
+            problems.setdefault((path, read.message), read)
+        elif read is not None:
+            by_file[path] = read
+
     for path in paths:
-        if path.is_dir() and not path.name.endswith(SUFFIX):
-            files, more = walk_files(path, _wanted)
-            problems.extend(more)
-        else:
-            files = [str(path)]
+        if not _is_searched(path):
+            if str(path) not in by_file:
+                take(str(path), _read_named(str(path)))
+            continue
+        files, more = walk_files(path, _wanted)
+        for problem in more:
+            take(problem.path, problem)
+        found, top = set(files), os.path.realpath(path)
         for file in files:
-            if file in by_file:
-                continue
-            read = _read(file)
-            if isinstance(read, LoadProblem):
-                problems.append(read)
-            else:
-                by_file[file] = read
-    return list(by_file.values()), problems
+            if file not in by_file:
+                take(file, _read_found(file, str(path), top, found))
+    for file in workflows:
+        if file not in by_file:
+            take(file, _read_definition(file))
+    return list(by_file.values()), list(problems.values())
+
+
+def _is_searched(path: Path) -> bool:
+    return path.is_dir() and not path.name.endswith(SUFFIX)
 
 
 def find_workflows(paths: list[Path], folders: list[Path]) -> list[str]:
@@ -64,13 +95,19 @@ def find_workflows(paths: list[Path], folders: list[Path]) -> list[str]:
 
     files: dict[str, None] = {}
     for folder in map(Path, map(os.path.realpath, folders)):
-        for path in paths:
+        for path in filter(_is_searched, paths):
             real = Path(os.path.realpath(path))
             inside = path / folder.relative_to(real) if folder.is_relative_to(real) else None
             inner = path if real.is_relative_to(folder) else inside
             if inner is not None and inner.is_dir():
                 files.update(dict.fromkeys(walk_files(inner, is_workflow_name)[0]))
     return list(files)
+
+
+def text_of(path: str) -> str:
+    """The text of a regular file; empty for what is none, or cannot be read."""
+    read = _read_text(path, path)
+    return read.text if isinstance(read, Checkable) else ""
 
 
 def files_beside(folder: str) -> tuple[frozenset[str], bool, dict[str, str]]:
@@ -177,23 +214,69 @@ def _no_file(entry: os.DirEntry[str]) -> str:
 
 
 def _wanted(name: str) -> bool:
-    return name == "tamis.toml" or is_definition(name) or name.endswith(("agent_profile.json", *TEXT_SUFFIXES))
+    return name == FILE_NAME or is_definition(name) or name.endswith(("agent_profile.json", *TEXT_SUFFIXES))
 
 
-def _read(path: str) -> Checkable | LoadProblem:
-    limit = MAX_BYTES if path.endswith(".json") else MAX_TEXT_BYTES
+def _read_found(path: str, top: str, real_top: str, found: set[str]) -> Checkable | LoadProblem | None:
+    """A file that a search of ``top`` came to; None for a link to what the search comes to anyway."""
+    if is_definition(os.path.basename(path)):
+        return _read_definition(path)
+    if not os.path.islink(path):
+        return _read_text(path, path)
+    way = way_of(os.path.relpath(path, top), real_top)
+    if way == "endless":
+        return LoadProblem(path, f"cannot be read: {os.strerror(errno.ELOOP)}")
+    if way == "outside":
+        return LoadProblem(path, "is a link that leads out of the searched folder; passed over", passed=True)
+    real = os.path.realpath(path)
+    inside = os.path.relpath(real, real_top)
+    if inside.startswith("..") or os.path.isdir(real) or os.path.join(top, inside) in found:
+        return None
+    # One of several links to a file that is found in no other way.
+    found.add(os.path.join(top, inside))
+    return _read_text(path, real)
+
+
+def _read_definition(path: str) -> Checkable | LoadProblem:
+    """As the registry reads it."""
+    read = read_manifest_file(path)
+    return read if isinstance(read, LoadProblem) else Checkable(path, read.text, real=os.path.realpath(path))
+
+
+def _read_text(path: str, real: str) -> Checkable | LoadProblem:
+    """A text whose file is ``real``, which is no link."""
+    read = read_regular(real, MAX_BYTES if path.endswith(".json") else MAX_TEXT_BYTES)
+    text = read if isinstance(read, LoadProblem) else decoded(path, read[0])
+    if isinstance(text, LoadProblem):
+        return LoadProblem(path, text.message)
+    return Checkable(path, text, real=os.path.realpath(real))
+
+
+def _read_named(path: str) -> Checkable | LoadProblem:
+    """A file that a person named: links are followed, and what another program writes into a FIFO is read."""
+    name, folder = os.path.basename(path), os.path.dirname(path)
+    if name == FILE_NAME and leads_out(path, folder):
+        return LoadProblem(path, str(leads_outside()))
+    real, named = os.path.realpath(path), is_definition(name)
     try:
-        if os.path.isdir(path):
-            return LoadProblem(path, "is a folder, not a file; rename it or remove it")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or named:
+            read = _read_text(path, real)
+            link = read_manifest_file(path) if named and isinstance(read, Checkable) and os.path.islink(path) else None
+            refused = link.message if isinstance(link, LoadProblem) else ""
+            return read if isinstance(read, LoadProblem) else msgspec.structs.replace(read, refused=refused)
+        if stat.S_ISSOCK(mode):
+            return LoadProblem(path, "is a socket, not a regular file")
+        # Not to wait where nobody writes; from then on for what is written.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as stream:
-            data = stream.read(limit + 1)
+            os.set_blocking(descriptor, True)
+            data = stream.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
         return LoadProblem(path, f"cannot be read: {error.strerror}")
-    if len(data) > limit:
-        return LoadProblem(path, f"is larger than {limit} bytes; not checked")
-    try:
-        return Checkable(path, data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
+    if stat.S_ISFIFO(mode) and not data:
+        return LoadProblem(path, "is a FIFO that nobody writes to")
+    if len(data) > MAX_TEXT_BYTES:
+        return LoadProblem(path, f"is larger than {MAX_TEXT_BYTES} bytes")
+    text = decoded(path, data)
+    return text if isinstance(text, LoadProblem) else Checkable(path, text)

@@ -45,6 +45,8 @@ class FormattedFile(msgspec.Struct, frozen=True):
     before: str
     text: str
     notes: list[Note] = []
+    real: str | None = None
+    """The file that was read and is to be written, empty where it is none; None: what stands at ``path``."""
 
     @property
     def changed(self) -> bool:
@@ -62,8 +64,11 @@ def format_paths(paths: list[Path], root: Path, opened: Callable[[Path], Runtime
         own = nearest if nearest.is_relative_to(root) else root
         if own not in runtimes:
             runtimes[own] = opened(own)
-        formatted_files.append(_format(file.path, file.text, runtimes[own]))
-    formatted_files += [FormattedFile(problem.path, "", "", [Note(0, problem.message, True)]) for problem in problems]
+        formatted = _format(file.path, file.text, runtimes[own])
+        formatted_files.append(msgspec.structs.replace(formatted, real=file.real))
+    formatted_files += [
+        FormattedFile(problem.path, "", "", [Note(0, problem.message, not problem.passed)]) for problem in problems
+    ]
     return sorted(formatted_files, key=lambda file: file.path)
 
 
@@ -75,12 +80,17 @@ def format_source(name: str, text: str, runtime: Runtime) -> FormattedFile:
 def write_file(file: FormattedFile) -> str | None:
     """Replaces the file by its canonical text in one step, keeping its mode; a sentence when that was not possible.
 
-    A link is followed, so that it stays one. The file must still hold what was read.
+    A link stays one, and the file that was read behind it is written. The file must still hold what was read.
     """
-    path = os.path.realpath(file.path)
+    path = os.path.realpath(file.path) if file.real is None else file.real
+    if not path:
+        return "is no regular file and cannot be written; `tamis format -` reads standard input"
     temporary = ""
     try:
-        with open(path, encoding="utf-8", newline="") as stream:
+        if os.path.realpath(path) != path:
+            return "was changed meanwhile; not written"
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, encoding="utf-8", newline="") as stream:
             if stream.read() != file.before:
                 return "was changed meanwhile; not written"
         mode = os.stat(path).st_mode & 0o7777

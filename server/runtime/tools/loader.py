@@ -7,7 +7,6 @@ manifest means.
 
 from __future__ import annotations
 
-import errno
 import operator
 import os
 import stat
@@ -53,6 +52,8 @@ class LoadProblem(msgspec.Struct, frozen=True):
     message: str
     cut: bool = False
     """Whether the walk ended here, so that there may be more below."""
+    passed: bool = False
+    """Whether nothing is wrong: it was passed over."""
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -148,37 +149,62 @@ def _stamp(status: os.stat_result) -> FileStamp:
 
 
 def read_manifest_file(path: str) -> FoundFile | LoadProblem:
-    """One manifest file's text, or why it cannot be read. Never blocks on a FIFO and never follows a final link."""
+    """One manifest file's text, or why it cannot be read. Opens regular files alone, and never follows a final link."""
+    read = read_regular(path, MAX_BYTES)
+    if isinstance(read, LoadProblem):
+        return read
+    text = decoded(path, read[0])
+    return text if isinstance(text, LoadProblem) else FoundFile(path, text, _stamp(read[1]))
+
+
+def read_regular(path: str, limit: int) -> tuple[bytes, os.stat_result] | LoadProblem:
+    """The bytes of a file of at most ``limit`` bytes, with its status from before; or why it cannot be read.
+
+    Nothing but a regular file is opened: to open a FIFO or a device may wait, and does something. A final link is not followed.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if problem := _no_file(path, os.lstat(path).st_mode):
+            return problem
+        # between the look and the opening it may become something else
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
-        if os.path.islink(path):
-            return LoadProblem(path, "is a symbolic link; put the file itself here")
-        if error.errno == errno.ENXIO:
-            return LoadProblem(path, "is a socket, not a regular file")
         return LoadProblem(path, f"cannot be read: {error.strerror}")
     try:
         status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            return LoadProblem(path, "is a folder, not a manifest file; rename it")
-        if not stat.S_ISREG(status.st_mode):
-            # imported here: a registry is read at each start, and this is rare
-            from tamis.sandbox.paths.walk import special_kind
-
-            return LoadProblem(path, f"is a {special_kind(status.st_mode)}, not a regular file")
-        if status.st_size > MAX_BYTES:
-            return LoadProblem(path, f"is larger than {MAX_BYTES} bytes")
+        if problem := _no_file(path, status.st_mode):
+            return problem
+        if status.st_size > limit:
+            return LoadProblem(path, f"is larger than {limit} bytes")
         with open(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(limit + 1)
+        return (data, status) if len(data) <= limit else LoadProblem(path, f"is larger than {limit} bytes")
     except OSError as error:
         return LoadProblem(path, f"cannot be read: {error.strerror}")
     finally:
         os.close(descriptor)
+
+
+def decoded(path: str, data: bytes) -> str | LoadProblem:
+    """The text of a file's bytes, or where they are none."""
     try:
-        return FoundFile(path, data.decode("utf-8"), _stamp(status))
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
+
+
+def _no_file(path: str, mode: int) -> LoadProblem | None:
+    """Why what stands at a path is not opened; None for a regular file."""
+    if stat.S_ISREG(mode):
+        return None
+    if stat.S_ISLNK(mode):
+        return LoadProblem(path, "is a symbolic link; put the file itself here")
+    if stat.S_ISDIR(mode):
+        return LoadProblem(path, "is a folder, not a file; rename it")
+    # imported here: a registry is read at each start, and this is rare
+    from tamis.sandbox.paths.walk import special_kind
+
+    return LoadProblem(path, f"is a {special_kind(mode)}, not a regular file")
 
 
 def is_definition(name: str) -> bool:
@@ -244,16 +270,20 @@ def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
 def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
     rules: list[tuple[str, _IgnoreRules]] = []
     for name in IGNORE_FILES:
-        path = folder / name
-        if not os.path.isfile(path):
+        path = str(folder / name)
+        if not os.path.lexists(path):
+            continue
+        # As with git, a link is none: it could lead out of the folder.
+        read = read_regular(path, MAX_BYTES)
+        if isinstance(read, LoadProblem):
             continue
         # Imported only where an ignore file stands: most tool folders have none, and start-up counts.
         from pathspec import GitIgnoreSpec
 
         try:
-            lines = path.read_text(encoding="utf-8", errors="replace")[:MAX_BYTES].splitlines()
+            lines = read[0].decode("utf-8", "replace").splitlines()
             rules.append((str(folder), GitIgnoreSpec.from_lines(lines)))
-        except (OSError, ValueError):
+        except ValueError:
             continue
     return tuple(rules)
 
