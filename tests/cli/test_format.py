@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tamis.server.runtime.texts.formatting import FormattedFile, write_file
+from tamis.server.cli.main import main
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.texts.formatting import FormattedFile, format_source, write_file
 from tests.cli.process import tamis
 from tests.sample_tools import make_tool
 
@@ -111,6 +116,47 @@ def test_a_file_that_changed_or_went_away_meanwhile_is_not_written(tmp_path: Pat
     gone = write_file(FormattedFile(str(tmp_path / "none" / "x.md"), TEXT, CANONICAL))
     assert gone is not None and "cannot be written" in gone
     assert [one.name for one in tmp_path.iterdir()] == ["notes.md"]
+
+
+BLOCKS = (
+    "<ACTION><t:x><p>1</p></t:x></ACTION>",
+    "<ACTION>\n  <t:x>\n    <p>1</p>\n  </t:x>\n</ACTION>",
+    "<action><T><p> 1 </p><p>2</p></T></action>",
+    "<ACTION><t:x><p>a < b</p></t:x></ACTION>",
+    "<ACTION><T><p>1</p>",
+    '<ACTION id="t:x"><INPUTS>{"a": 1}</INPUTS></ACTION>',
+    "<|[REQUEST_TOOL]|>\ncommand: »»»t«««\nfilePath: »»» x «««\n<|[END_TOOL]|>",
+    "<|[REQUEST_TOOL]|>\ncommand:»»»a«««\nx:»»»1«««\nx:»»»2«««\n<|[END_TOOL]|>",
+    "<<<[tool_request]>>>\ntool_name：「始」a「末」\n<<<[END_TOOL_REQUEST]>>>",
+    "<<<[TOOL_REQUEST]>>>\ntool_name:「始」a「末」,\nx:「始」b「末」\n<<<[END_TOOL_REQUEST]>>>",
+    '<tool_call>\n{"name": "t",   "arguments": {}}\n</tool_call>',
+)
+BETWEEN = ("", "\n", "\n\n", "Text. ", "\n# Heading\n\n", "> ", "  ", "```\n", "`", "<think>", "</think>", "- ", "\r\n")
+
+
+@given(st.lists(st.tuples(st.sampled_from(BETWEEN), st.sampled_from(BLOCKS)), min_size=1, max_size=5), st.booleans())
+def test_a_formatted_file_is_as_it_should_be(pieces: list[tuple[str, str]], also: bool) -> None:
+    """Formatting twice is formatting once, and `--check` behind it fails for nothing but what a person has to look at."""
+    text = "".join(part for piece in pieces for part in piece)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "tamis.toml").write_text('[protocol]\nalso = ["hermes"]\n' if also else "")
+        runtime = Runtime(Path(folder))
+        once = format_source("a.md", text, runtime)
+        twice = format_source("a.md", once.text, runtime)
+    assert (twice.text, twice.changed) == (once.text, False)
+    assert [note.text for note in twice.notes if note.doubtful] == [note.text for note in once.notes if note.doubtful]
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.action", "a.tam", "a.vcp", "any"])
+@pytest.mark.parametrize(
+    "block", [BLOCKS[0], BLOCKS[6], BLOCKS[8], '<action id="t:x"><inputs>{"a":1}</inputs></action>'], ids=range(4)
+)
+def test_every_block_of_a_file_is_formatted(name: str, block: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(f"{block}\n\n{block}\n\nText\n\n{block}\n")
+    assert main(["format", str(tmp_path / name)]) == 0
+    once = (tmp_path / name).read_text()
+    assert len(set(once.replace("\n\nText", "").rstrip("\n").split("\n\n"))) == 1 and block not in once
+    assert main(["format", "--check", str(tmp_path / name)]) == 0
 
 
 @pytest.mark.parametrize("words", [["format"], ["format", "nowhere"], ["format", "-", "x.md"]])

@@ -17,8 +17,8 @@ import msgspec
 
 from tamis.protocols.convert.blocks import format_blocks
 from tamis.protocols.manifest.format import format_manifest
-from tamis.protocols.model import ReadOptions
 from tamis.protocols.positions import LineIndex
+from tamis.protocols.reader import read_text
 from tamis.server.runtime.settings.files import find_root
 from tamis.server.runtime.texts.checkables import find_checkables
 from tamis.server.runtime.texts.converting import UNREAD_HERMES, unread_hermes
@@ -116,17 +116,9 @@ def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
         return FormattedFile(path, text, text if formatted.text is None else formatted.text, notes)
     if path.endswith(".json"):
         return FormattedFile(path, text, text)
-    own = runtime.settings.protocol
-    document = runtime.read(text)
-    reading = ReadOptions(
-        reasoning_calls=own.reasoning_calls,
-        reasoning_tags=own.reasoning_tags,
-        assume_open_reasoning=own.assume_open_reasoning,
-        fenced_calls=own.fenced_calls,
-        allow_multiple_blocks=own.allow_multiple_blocks,
-        tools=dict(runtime.registry.hints()),
-        also=runtime.also,
-    )
+    # A file is a page of calls, not a model's turn, of which only the first ACTION block would count.
+    reading = runtime.read_options(options={"allowMultipleBlocks": True})
+    document = read_text(text, "auto", reading)
     done = format_blocks(document, reading)
     unread = [Note(0, UNREAD_HERMES, False)] if unread_hermes(text, "auto", runtime.also) else []
     lines = LineIndex(text)
