@@ -56,12 +56,34 @@ def args_of(text: str) -> dict[str, Any]:
     """The arguments of ``--args``. Raises ``UsageError``."""
     import msgspec
 
+    where = ""
     if text == "-" or text.startswith("@"):
-        text = read_text(text.removeprefix("@"))
+        name = text.removeprefix("@")
+        where = "standard input, " if name == "-" else f"'{name}', "
+        text = read_text(name)
     try:
         return msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError) as error:
-        raise UsageError(f"--args is not a JSON object: {error}") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise UsageError(f"--args: {_not_args(text, where)}; {RIGHT_ARGS}") from None
+
+
+RIGHT_ARGS = """the arguments are one JSON object, such as '{"text": "hello", "count": 2}'"""
+
+
+def _not_args(text: str, where: str) -> str:
+    """What is wrong with arguments, and where it stands in them."""
+    from tamis.protocols.catalogue import message, severity
+    from tamis.protocols.jsontext.parse import parse_json
+    from tamis.protocols.positions import LineIndex
+
+    tree = parse_json(text, comments=False)
+    broken = next((diag for diag in tree.diagnostics if severity(diag) == "error"), None)
+    if broken is None:
+        return (
+            f"{where}line 1, column 1: this is no object" if tree.root is not None else f"{where}nothing stands there"
+        )
+    line, column = LineIndex(text).position(broken.span[0])
+    return f"{where}line {line + 1}, column {column + 1}: {message(broken).removesuffix('; strictJson refuses them')}"
 
 
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:

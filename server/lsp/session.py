@@ -42,7 +42,6 @@ from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    METHOD_NOT_FOUND,
     REQUEST_CANCELLED,
     SERVER_NOT_INITIALIZED,
     RpcError,
@@ -183,7 +182,9 @@ class Session:
         elif self.initialize is None and method != "initialize":
             self.fail(request_id, RpcError(SERVER_NOT_INITIALIZED, f"'{method}' before 'initialize'"))
         elif (verb := REQUESTS.get(method)) is None:
-            self.fail(request_id, RpcError(METHOD_NOT_FOUND, f"No method '{method}'"))
+            from tamis.server.rpc.session import no_method
+
+            self.fail(request_id, no_method(method, REQUESTS))
         elif verb.schedule == "now":
             if self._waiting.postponed(request_id, verb, message):
                 return

@@ -200,7 +200,7 @@ class Answered:
         """``questions``: those that were handed out, by their state. Raises ``RpcError`` for a state that is no text."""
         state = params.get("requestState")
         if state is not None and not isinstance(state, str):
-            raise RpcError(INVALID_PARAMS, "wrong params: the state of a request is text - at `$.requestState`")
+            raise RpcError(INVALID_PARAMS, "wrong params: the state of a request is text - at `/requestState`")
         self.state = state or ""
         self.handed_out = questions.get(self.state)
         """The question that is answered; None where there is none, or none any more."""

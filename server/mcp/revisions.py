@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from tamis import __version__
+from tamis.protocols.model import escape_pointer
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 MODERN = ("2026-07-28",)
@@ -22,6 +23,7 @@ HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 BATCHES = ("2025-03-26", "2024-11-05")
 """Revisions that have batches of messages."""
 NAMESPACE = "io.modelcontextprotocol/"
+_META = escape_pointer(NAMESPACE)
 TASKS = f"{NAMESPACE}tasks"
 """The extension whose clients take a task instead of a result."""
 UNSUPPORTED_VERSION = -32022
@@ -52,7 +54,7 @@ def shaken(params: Mapping[str, Any]) -> Peer:
     """The client of a handshake. An unknown revision is answered with our newest; raises ``RpcError`` where none is named."""
     asked = params.get("protocolVersion")
     if not isinstance(asked, str):
-        raise RpcError(INVALID_PARAMS, "wrong params: initialize names the revision as text - at `$.protocolVersion`")
+        raise RpcError(INVALID_PARAMS, "wrong params: initialize names the revision as text - at `/protocolVersion`")
     version = asked if asked in HANDSHAKE else HANDSHAKE[0]
     return _peer(version, False, as_object(params.get("capabilities")), params.get("clientInfo"))
 
@@ -63,13 +65,11 @@ def peer_of(params: Mapping[str, Any], known: Peer | None) -> Peer:
     version = meta.get(f"{NAMESPACE}protocolVersion")
     if version is None:
         if known is None:
-            text = (
-                f"send initialize first, or name the revision in each request - at `$._meta.{NAMESPACE}protocolVersion`"
-            )
+            text = f"send initialize first, or name the revision in each request - at `/_meta/{_META}protocolVersion`"
             raise RpcError(INVALID_PARAMS, text)
         return known
     if not isinstance(version, str):
-        raise RpcError(INVALID_PARAMS, f"wrong params: a revision is text - at `$._meta.{NAMESPACE}protocolVersion`")
+        raise RpcError(INVALID_PARAMS, f"wrong params: a revision is text - at `/_meta/{_META}protocolVersion`")
     if known is not None and version == known.version:
         return known
     if version not in MODERN:
@@ -78,7 +78,7 @@ def peer_of(params: Mapping[str, Any], known: Peer | None) -> Peer:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", told)
     able = meta.get(f"{NAMESPACE}clientCapabilities")
     if not isinstance(able, dict):
-        text = f"wrong params: each request says what the client can do - at `$._meta.{NAMESPACE}clientCapabilities`"
+        text = f"wrong params: each request says what the client can do - at `/_meta/{_META}clientCapabilities`"
         raise RpcError(INVALID_PARAMS, text)
     level = meta.get(f"{NAMESPACE}logLevel")
     info = meta.get(f"{NAMESPACE}clientInfo")

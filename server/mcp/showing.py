@@ -20,6 +20,7 @@ from tamis.protocols.export.targets import shown_parameters
 from tamis.protocols.invisible import visible_line
 from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.suggest import best, hint
 from tamis.server.mcp.revisions import Peer, as_object, completed
 from tamis.server.mcp.tools import PAGE, read_cursor, write_cursor
 from tamis.server.rpc.aside import aside
@@ -98,14 +99,14 @@ class Shown:
         name = params.get("name")
         known = PROMPTS.get(name) if isinstance(name, str) else None
         if known is None:
-            raise RpcError(INVALID_PARAMS, f"Unknown prompt: {str(name)[:200]}")
+            raise _unknown_prompt(name)
         arguments = as_object(params.get("arguments"))
         style = arguments.get("style", "full")
         if style not in STYLES:
-            raise RpcError(INVALID_PARAMS, f"wrong params: style is {' or '.join(STYLES)} - at `$.arguments.style`")
+            raise RpcError(INVALID_PARAMS, f"wrong params: style is {' or '.join(STYLES)} - at `/arguments/style`")
         wanted = arguments.get("tools", "")
         if not isinstance(wanted, str):
-            raise RpcError(INVALID_PARAMS, "wrong params: names between commas - at `$.arguments.tools`")
+            raise RpcError(INVALID_PARAMS, "wrong params: names between commas - at `/arguments/tools`")
         names = [item.strip() for item in wanted.split(",") if item.strip()]
         ids = tuple(self._tools.find(name)[1].tool_id for name in names)
         self._prompts = self._prompts or Prompts()
@@ -210,8 +211,13 @@ class Shown:
         elif (encoded := self._encoded(uri)) is not None:
             held = {"mimeType": JSON, "text": encoded.decode("utf-8", "replace")}
         else:
-            raise not_found(peer, uri)
+            raise not_found(peer, uri, near=best(uri, self._addresses()))
         return completed(peer, {"contents": [{"uri": uri, **held}]}, ttl_ms=0)
+
+    def _addresses(self) -> list[str]:
+        """What this client may read that is no file."""
+        tools, results = self._tools.names(), self._listed()
+        return [*(f"{TOOL}{name}" for name in tools), *(f"{RESULT}{item}" for item in results), *self._profiles()]
 
     async def _file(self, peer: Peer, uri: str) -> dict[str, Any]:
         from tamis.server.runtime.policy.resources import ResourceError
@@ -263,11 +269,11 @@ class Shown:
         name, value = argument.get("name"), argument.get("value")
         if not isinstance(name, str) or not isinstance(value, str):
             raise RpcError(
-                INVALID_PARAMS, "wrong params: an argument has the texts `name` and `value` - at `$.argument`"
+                INVALID_PARAMS, "wrong params: an argument has the texts `name` and `value` - at `/argument`"
             )
         if ref.get("type") == "ref/prompt":
             if ref.get("name") not in PROMPTS:
-                raise RpcError(INVALID_PARAMS, f"Unknown prompt: {str(ref.get('name'))[:200]}")
+                raise _unknown_prompt(ref.get("name"))
             completions = self._of_prompt(name, value)
         elif ref.get("type") == "ref/resource" and ref.get("uri") == FILES:
             place = as_object(as_object(params.get("context")).get("arguments")).get("place")
@@ -275,7 +281,7 @@ class Shown:
         elif ref.get("type") == "ref/resource" and isinstance(ref.get("uri"), str):
             completions = self._of_resource(ref["uri"], name, value)
         else:
-            raise RpcError(INVALID_PARAMS, "wrong params: a reference is a prompt or a resource - at `$.ref`")
+            raise RpcError(INVALID_PARAMS, "wrong params: a reference is a prompt or a resource - at `/ref`")
         told = {"values": completions[:MAX_VALUES], "total": len(completions), "hasMore": len(completions) > MAX_VALUES}
         return completed(peer, {"completion": told})
 
@@ -311,15 +317,20 @@ def uri_of(params: Mapping[str, Any]) -> str:
     """The resource that a request names. Raises ``RpcError``."""
     uri = params.get("uri")
     if not isinstance(uri, str):
-        raise RpcError(INVALID_PARAMS, "wrong params: a resource has a `uri` - at `$.uri`")
+        raise RpcError(INVALID_PARAMS, "wrong params: a resource has a `uri` - at `/uri`")
     return uri
 
 
-def not_found(peer: Peer, uri: str, why: str = "") -> RpcError:
-    """That there is no such resource for this client, in the words of its revision."""
+def _unknown_prompt(name: object) -> RpcError:
+    near = hint(best(name, PROMPTS)) if isinstance(name, str) else ""
+    return RpcError(INVALID_PARAMS, f"Unknown prompt: {str(name)[:200]}{near}")
+
+
+def not_found(peer: Peer, uri: str, why: str = "", near: str | None = None) -> RpcError:
+    """That there is no such resource for this client, in the words of its revision; ``near`` is the one that may have been meant."""
     code = INVALID_PARAMS if peer.modern else RESOURCE_NOT_FOUND
     told = {"uri": uri[:2_000], "reason": why} if why else {"uri": uri[:2_000]}
-    return RpcError(code, "Resource not found", told)
+    return RpcError(code, f"Resource not found{hint(near)}", told)
 
 
 def _entry(

@@ -21,6 +21,7 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskProgress
 from tamis.protocols.export.targets import export_tool, has_output_schema
+from tamis.protocols.suggest import best, hint
 from tamis.server.mcp.revisions import (
     LEVELS,
     MISSING_CAPABILITY,
@@ -209,12 +210,13 @@ class Tools:
     def find(self, name: object) -> tuple[str, Tool]:
         """The tool of a name that lists may show. Raises ``RpcError``."""
         if not isinstance(name, str):
-            raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `name` - at `$.name`")
+            raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `name` - at `/name`")
         offered = self.offered()
         known = offered.name_of(name)
         tool = offered.by_name.get(known)
         if tool is None or not self.runtime_of(known).may_call(tool):
-            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}")
+            near = hint(best(name, self.names()))
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}{near}")
         return known, tool
 
     async def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,7 +228,7 @@ class Tools:
         name, tool = self.find(params.get("name"))
         runtime = self.runtime_of(name)
         if not isinstance(params.get("arguments", {}), dict | None):
-            raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `$.arguments`")
+            raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `/arguments`")
         choices = asking.CHOICES if self._server.kept.listed else asking.CHOICES_ONCE
         answered = asking.Answered(params if peer.modern else {}, choices, self._questions)
         answered.check(peer)
@@ -387,7 +389,7 @@ def _closed(call_id: str, tool: Tool) -> ExecutionResult:
 
 
 def _unknown_state(why: str) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"wrong params: this state answers nothing here: {why} - at `$.requestState`")
+    return RpcError(INVALID_PARAMS, f"wrong params: this state answers nothing here: {why} - at `/requestState`")
 
 
 def write_cursor(after: str, kind: str = "t") -> str:
@@ -406,7 +408,7 @@ def read_cursor(cursor: object, kind: str = "t") -> str:
                 return raw[2:].decode("utf-8")
         except (binascii.Error, ValueError):
             pass
-    raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
+    raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `/cursor`")
 
 
 # Tasks (the extension `io.modelcontextprotocol/tasks`, of the stateless revision)
@@ -478,7 +480,7 @@ def _task_id(peer: Peer, params: Mapping[str, Any]) -> str:
         raise RpcError(MISSING_CAPABILITY, "Missing required client capability", needed)
     task_id = params.get("taskId")
     if not isinstance(task_id, str):
-        raise RpcError(INVALID_PARAMS, "wrong params: a task has a `taskId` - at `$.taskId`")
+        raise RpcError(INVALID_PARAMS, "wrong params: a task has a `taskId` - at `/taskId`")
     return task_id
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=msgspec.Struct)
 MAX_CURSOR_DIGITS = 19
 MAX_UNREAD = 16
+MAX_LOOKED_AT = 1_000
+"""So many members are looked through for the one that is wrong."""
 _OF_MESSAGES = frozenset({"workDoneToken", "partialResultToken", "_meta"})
 """Members that JSON-RPC's relatives put into any params."""
-_NO_VALUE = re.compile(r"Invalid enum value ['\"](.*)['\"] - at `(.*)`", re.S)
+_NO_VALUE = re.compile(r"Invalid enum value (?:['\"](.*)['\"]|(.*))", re.S)
 
 
 class Params(msgspec.Struct, rename="camel", kw_only=True):
@@ -147,10 +150,11 @@ def read_params(kind: type[P], params: Any) -> P:
         return msgspec.convert(params, kind)
     except msgspec.ValidationError:
         pass
+    params = _without_nulls(params, _shape(kind))
     try:
-        return msgspec.convert(_without_nulls(params, _shape(kind)), kind)
+        return msgspec.convert(params, kind)
     except msgspec.ValidationError as error:
-        raise RpcError(INVALID_PARAMS, f"wrong params: {_with_values(str(error), kind)}") from None
+        raise RpcError(INVALID_PARAMS, f"wrong params: {_in_words(str(error), kind, params)}") from None
 
 
 def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
@@ -172,7 +176,7 @@ def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
             meant = f"; '{own[0]}' stands beside 'options', not in it" if own else ""
             raise RpcError(
                 INVALID_PARAMS,
-                f"wrong params: this method takes no options{inner and ': ' + inner}{meant} - at `$.options`",
+                f"wrong params: this method takes no options{inner and ': ' + inner}{meant} - at `/options`",
             )
         near = best(name, known)
         text = (
@@ -233,41 +237,138 @@ def _takes_null(kind: Any) -> bool:
     return any(isinstance(alternative, (msgspec.inspect.NoneType, msgspec.inspect.AnyType)) for alternative in types)
 
 
-def _with_values(text: str, kind: type[msgspec.Struct]) -> str:
-    """The error's text; of a value that is none of several, with these and the nearest."""
-    # Only for a request that is wrong.
+def _in_words(error: str, kind: type[msgspec.Struct], params: Any) -> str:
+    """What is wrong with params, in words, and where, as a JSON Pointer."""
+    # the place is the last that is said: a value may look like one
+    what, _, where = error.rpartition(" - at `")
+    what, where = (what, where.rstrip("`")) if where.startswith(("$", "key")) and what else (error, "$")
+    steps = [name or number or None for name, number in _STEP.findall(where)]
+    text = _with_values(what, kind, steps) or _of_shape(what, kind, steps)
+    pointer = "".join(f"/{escape_pointer(step)}" for step in _named(steps, error, kind, params))
+    return f"{text} - at `{pointer}`" if pointer else text
+
+
+_STEP = re.compile(r"\.([^.\[`]+)|\[(?:(\d+)|\.\.\.)\]")
+_SHAPE = re.compile(r"Expected `([\w |]+)`([^,]*)(?:, got `(\w+)`)?")
+_MISSING = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.S)
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
+_BOUNDS = (
+    (" of length >= ", " no shorter than "),
+    (" of length <= ", " no longer than "),
+    (" >= ", " of at least "),
+    (" <= ", " of at most "),
+    (" matching regex ", " that fits "),
+)
+
+
+def _of_shape(what: str, kind: type[msgspec.Struct], steps: list[str | None]) -> str:
+    """A finding of msgspec in words; as it is where there are none for it."""
+    missing = _MISSING.fullmatch(what)
+    if missing is not None:
+        name = missing[2]
+        if missing[1] == "missing required":
+            return f"'{name}' is missing"
+        return f"there is no '{name}' here{hint(best(name, _at(_shape(kind), steps, _field_names)))}"
+    shape = _SHAPE.fullmatch(what)
+    if shape is None:
+        return what
+    wanted = " or ".join(_KINDS.get(part, part) for part in shape[1].split(" | "))
+    bound = shape[2]
+    for theirs, ours in _BOUNDS:
+        bound = bound.replace(theirs, ours)
+    return f"must be {wanted}{bound}{f', not {_KINDS.get(shape[3], shape[3])}' if shape[3] else ''}"
+
+
+def _named(steps: list[str | None], error: str, kind: type[msgspec.Struct], params: Any) -> list[str]:
+    """The steps to a place with the names of the members of which msgspec only says that it is one: the first for which it says so."""
+    path: list[str] = []
+    for step in steps:
+        path.append(
+            step
+            or next((name for name in _members(params, path) if _says(error, kind, _only(params, path, name))), "*")
+        )
+    return path
+
+
+def _members(params: Any, path: list[str]) -> list[str]:
+    for step in path:
+        try:
+            params = cast("list[Any]", params)[int(step)] if isinstance(params, list) else params[step]
+        except (LookupError, TypeError, ValueError):
+            return []  # the name of a member that looks like a place
+    return list(islice(cast("dict[str, Any]", params), MAX_LOOKED_AT)) if isinstance(params, dict) else []
+
+
+def _only(params: Any, path: list[str], name: str) -> Any:
+    """The params with that member alone at the path."""
+    if not path:
+        return {name: params[name]}
+    step, rest = path[0], path[1:]
+    if isinstance(params, list):
+        items = cast("list[Any]", params)
+        return [_only(item, rest, name) if number == int(step) else item for number, item in enumerate(items)]
+    return {**params, step: _only(params[step], rest, name)}
+
+
+def _says(error: str, kind: type[msgspec.Struct], params: Any) -> bool:
+    try:
+        msgspec.convert(params, kind)
+    except msgspec.ValidationError as again:
+        return str(again) == error
+    return False
+
+
+def _with_values(text: str, kind: type[msgspec.Struct], steps: list[str | None]) -> str:
+    """Of a value that is none of several: these and the nearest; empty for another finding."""
+    match = _NO_VALUE.fullmatch(text)
+    values = () if match is None else _at(_shape(kind), steps, _values)
+    if match is None or not values:
+        return ""
+    listed = ", ".join(f"'{value}'" for value in values)
+    value = match[1] or match[2]
+    near = best(value.replace("-", "").replace("_", ""), values) or best(value, values)
+    return f"'{value}' is none of {listed}{hint(near)}"
+
+
+def _values(kind: Any) -> tuple[str, ...]:
     import msgspec.inspect
 
-    match = _NO_VALUE.fullmatch(text)
-    values = () if match is None else _values(msgspec.inspect.type_info(kind), re.findall(r"\.(\w+)|\[", match[2]))
-    if match is None or not values:
-        return text
-    listed = ", ".join(f"'{value}'" for value in values)
-    near = best(match[1].replace("-", "").replace("_", ""), values) or best(match[1], values)
-    return f"'{match[1]}' is none of {listed}{hint(near)} - at `{match[2]}`"
+    return tuple(str(value) for value in kind.values) if isinstance(kind, msgspec.inspect.LiteralType) else ()
 
 
-def _values(kind: Any, path: list[str]) -> tuple[str, ...]:
-    """The texts that may stand at a path: names of fields, and an empty text for any item."""
+def _field_names(kind: Any) -> tuple[str, ...]:
+    import msgspec.inspect
+
+    return tuple(field.encode_name for field in kind.fields) if isinstance(kind, msgspec.inspect.StructType) else ()
+
+
+def _at(kind: Any, steps: list[str | None], told: Callable[[Any], tuple[str, ...]]) -> tuple[str, ...]:
+    """What is told of the type at a place: by names of fields, and None or a number for any item."""
     import msgspec.inspect
 
     if isinstance(kind, msgspec.inspect.UnionType):
-        return next((values for candidate in kind.types if (values := _values(candidate, path))), ())
-    if not path:
-        own = kind.values if isinstance(kind, msgspec.inspect.LiteralType) else ()
-        return tuple(str(value) for value in own)
+        return next((found for candidate in kind.types if (found := _at(candidate, steps, told))), ())
+    if not steps:
+        return told(kind)
     if isinstance(kind, msgspec.inspect.StructType):
-        return next((_values(field.type, path[1:]) for field in kind.fields if field.encode_name == path[0]), ())
+        return next((_at(field.type, steps[1:], told) for field in kind.fields if field.encode_name == steps[0]), ())
     below = getattr(kind, "item_type", None) or getattr(kind, "value_type", None)
-    return () if below is None else _values(below, path[1:])
+    return () if below is None else _at(below, steps[1:], told)
 
 
 def check_page(cursor: str | None, limit: int | None) -> None:
     """Refuses a page that there cannot be: fewer than one item, or behind a cursor that no answer ever had."""
     if limit is not None and limit < 1:
-        raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `$.limit`")
+        raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `/limit`")
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < MAX_CURSOR_DIGITS):
-        raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
+        raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `/cursor`")
 
 
 def check_size(text: str) -> None:
@@ -284,4 +385,4 @@ def check_protocol(name: str) -> None:
 
     problem = load_protocol(name)
     if problem:
-        raise RpcError(INVALID_PARAMS, f"wrong params: {problem} - at `$.protocol`")
+        raise RpcError(INVALID_PARAMS, f"wrong params: {problem} - at `/protocol`")

@@ -127,5 +127,5 @@ def methods(host: Host) -> Group:
 
 def _check_named(protocol: str) -> None:
     if protocol == "auto":
-        raise RpcError(INVALID_PARAMS, "wrong params: an observation is written in one protocol - at `$.protocol`")
+        raise RpcError(INVALID_PARAMS, "wrong params: an observation is written in one protocol - at `/protocol`")
     check_protocol(protocol)

@@ -226,9 +226,9 @@ def _tool_of(call: dict[str, Any]) -> str:
     """The tool id of a call off the wire; one that is no call is the request's fault."""
     name, args = call.get("toolId"), call.get("args", {})
     if not isinstance(name, str):
-        raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `toolId` - at `$.call.toolId`")
+        raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `toolId` - at `/call/toolId`")
     if not isinstance(args, dict):
-        raise RpcError(INVALID_PARAMS, "wrong params: Expected `object` - at `$.call.args`")
+        raise RpcError(INVALID_PARAMS, "wrong params: Expected `object` - at `/call/args`")
     return name
 
 

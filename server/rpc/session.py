@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
+from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.observe.trail import Log
 from tamis.server.wire.framing import FrameDecoder, Framing, encode_frame
 from tamis.server.wire.jsonrpc import (
@@ -85,6 +86,14 @@ STANDARD = {
 def numbers() -> dict[str, int]:
     """The number of every error by name."""
     return {**STANDARD, **_NUMBERS}
+
+
+MAX_NAME_CHARS = 200
+
+
+def no_method(method: str, known: Iterable[str]) -> RpcError:
+    """The reply to a method that there is not, with the one that may have been meant."""
+    return RpcError(METHOD_NOT_FOUND, f"no method '{method[:MAX_NAME_CHARS]}'{hint(best(method, known))}")
 
 
 def named_error(name: str, text: str, hint: str, *, retryable: bool = False) -> RpcError:
@@ -381,11 +390,11 @@ class Session:
     def _request(self, identity: object, method: str, params: object, answer: Answer) -> None:
         handler = self.methods.get(method)
         if handler is None:
-            answer(encode_error(identity, RpcError(METHOD_NOT_FOUND, f"no method '{method}'")))
+            answer(encode_error(identity, no_method(method, self.methods)))
             return
         if len(self.pending) >= MAX_PENDING:
-            hint = f"at most {MAX_PENDING} requests are answered at once; send it again later"
-            answer(encode_error(identity, named_error("overloaded", "too many requests", hint, retryable=True)))
+            remedy = f"at most {MAX_PENDING} requests are answered at once; send it again later"
+            answer(encode_error(identity, named_error("overloaded", "too many requests", remedy, retryable=True)))
             return
         key = _key(identity)
         if key in self.pending:

@@ -157,7 +157,7 @@ class _Streams:
         stream = self._open.get(name)
         if stream is None:
             hint = "parse/open gives one; parse/close and the end of the session end it"
-            raise RpcError(INVALID_PARAMS, f"wrong params: no open stream '{name}' - at `$.streamId`; {hint}")
+            raise RpcError(INVALID_PARAMS, f"wrong params: no open stream '{name}' - at `/streamId`; {hint}")
         return stream
 
 

@@ -67,7 +67,7 @@ def _converting(host: Host) -> Group:
         from tamis.server.runtime.texts.converting import BadCallError, convert_calls, convert_text
 
         if (params.text is None) == (params.calls is None):
-            raise RpcError(INVALID_PARAMS, "wrong params: give either text or calls - at `$`")
+            raise RpcError(INVALID_PARAMS, "wrong params: give either text or calls")
         try:
             if params.text is not None:
                 check_size(params.text)

@@ -11,6 +11,7 @@ from tamis.protocols.check import to_problem
 from tamis.protocols.contract import Description, ParseResult, Problem, ToolList, ValidateResult
 from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import Finding
+from tamis.protocols.suggest import best, hint
 from tamis.protocols.wire import parse_result
 from tamis.server.rpc.aside import aside
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
@@ -69,13 +70,13 @@ def methods(host: Host) -> Group:
     def list_tools(_request: Request, params: List) -> ToolList:
         """Lists the registered tools, filtered, in a stable order, in pages."""
         if params.limit is not None and params.limit < 1:
-            raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `$.limit`")
+            raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `/limit`")
         try:
             return host.runtime.list_tools(
                 params.filter, full=params.view == "full", cursor=params.cursor, limit=params.limit
             )
         except WrongCursorError as error:
-            raise RpcError(INVALID_PARAMS, f"wrong params: {error} - at `$.cursor`") from None
+            raise RpcError(INVALID_PARAMS, f"wrong params: {error} - at `/cursor`") from None
 
     def describe(_request: Request, params: Describe) -> Description:
         """Gives the definition of one tool, as it is or in the form of another project."""
@@ -84,9 +85,12 @@ def methods(host: Host) -> Group:
             return description
         versions = host.runtime.registry.versions(params.tool_id)
         if versions:
-            hint = f"there is {', '.join(versions)}"
-            raise named_error("versionUnsatisfied", f"no such version of '{params.tool_id}'", hint)
-        raise named_error("toolNotFound", f"no tool '{params.tool_id}'", "tool/list gives the registered ids")
+            there = f"there is {', '.join(versions)}"
+            raise named_error("versionUnsatisfied", f"no such version of '{params.tool_id}'", there)
+        near = hint(best(params.tool_id, (tool.tool_id for tool in host.runtime.registry.tools)))
+        raise named_error(
+            "toolNotFound", f"no tool '{params.tool_id[:200]}'{near}", "tool/list gives the registered ids"
+        )
 
     def parse(_request: Request, params: Parse) -> ParseResult | Awaitable[ParseResult]:
         """Finds the calls of a model's text, with the place of every part; runs nothing."""

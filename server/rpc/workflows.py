@@ -18,6 +18,7 @@ from tamis.protocols.contract import (
     WorkflowSummary,
 )
 from tamis.protocols.manifest.workflow import PREFIX
+from tamis.protocols.suggest import best, hint
 from tamis.protocols.workflow.model import MAX_WAIT_MS, Workflow
 from tamis.server.rpc.approvals import check_token, token_answer, unknown
 from tamis.server.rpc.params import Group, Host, Params
@@ -148,13 +149,19 @@ class _Methods:
         stream_items = await self._host.runtime.parts.workflows.streams.read(params.handle, params.wait_ms)
         if stream_items is None:
             text = "no such stream; it was read to its end, or nobody read it for long"
-            raise RpcError(INVALID_PARAMS, f"wrong params: {text} - at `$.handle`")
+            raise RpcError(INVALID_PARAMS, f"wrong params: {text} - at `/handle`")
         return stream_items
 
     def _known(self, workflow_id: str) -> WorkflowTool:
         tool = find(workflow_id, self._host.runtime)
         if tool is None:
-            raise named_error("toolNotFound", f"no workflow '{workflow_id[:200]}'", "workflow/list gives the ids")
+            known = [
+                tool.workflow.workflow_id
+                for tool in self._host.runtime.registry.tools
+                if isinstance(tool, WorkflowTool)
+            ]
+            near = hint(best(workflow_id, known))
+            raise named_error("toolNotFound", f"no workflow '{workflow_id[:200]}'{near}", "workflow/list gives the ids")
         return tool
 
 

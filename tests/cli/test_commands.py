@@ -123,7 +123,7 @@ def test_call_runs_one_tool_and_prints_its_output(root: Path) -> None:
 def test_arguments_that_are_no_object_are_wrong_usage(root: Path, args: str) -> None:
     done = tamis("call", "echo", "--args", args, cwd=root)
     assert done.returncode == 2
-    assert "--args is not a JSON object" in done.stderr
+    assert "--args: line 1, column" in done.stderr
 
 
 def test_an_unknown_parameter_of_a_call_is_said_with_the_right_one(root: Path) -> None:  # A40
@@ -512,3 +512,31 @@ def test_run_tells_each_thing_once(tmp_path: Path) -> None:
     done = tamis("run", "--yes", cwd=tmp_path, data=vcp("t:asks") * 3)
     assert done.stdout.count("t:asks") >= 3 and done.stderr.count("not granted: read /data/x") == 1
     assert "not granted" not in tamis("run", "--yes", "--json", cwd=tmp_path, data=vcp("t:asks")).stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("not json", "line 1, column 1: a value is expected, not not; texts need double quotes"),
+        ('{"a": 1,\n "b": }', "line 2, column 7: the value of "),
+        ("{'a': 1}", "line 1, column 2: names need double quotes"),
+        ("[1]", "line 1, column 1: this is no object"),
+        ('"x"', "line 1, column 1: this is no object"),
+        ('{"a": 1', "column 7: The text ends before"),
+        ("", "the document is empty"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ("@a.json", "'a.json', line 2, column 1: "),
+        ('{"a": "\ud800"}', ""),
+        ("[" * 5_000, ""),
+    ],
+)
+def test_arguments_that_are_no_json_object_are_told_with_place_and_example(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, given: str, words: str
+) -> None:
+    """Strangers: in our words, not in those of a JSON library."""
+    monkeypatch.chdir(root)
+    (root / "a.json").write_text('{"a":\n}')
+    assert main(["call", "echo", "--args", given]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.endswith(""" one JSON object, such as '{"text": "hello", "count": 2}'\n""")
+    assert "malformed" not in said and "Expected `" not in said and len(said) < 500

@@ -83,7 +83,7 @@ def test_a_run_that_fails_says_where(capsys: pytest.CaptureFixture[str]) -> None
         (["list", "greet"], "list takes no workflow"),
         (["run", "gret"], "no workflow 'gret', did you mean 'greet'?"),
         (["graph", "nothing"], "no workflow 'nothing'"),
-        (["run", "greet", "--args", "[1]"], "--args is not a JSON object"),
+        (["run", "greet", "--args", "[1]"], "--args: line 1, column 1: this is no object"),
     ],
 )
 def test_wrong_words_are_told(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:

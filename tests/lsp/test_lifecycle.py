@@ -90,6 +90,7 @@ def test_unknown_method_is_answered_with_and_without_params(client: Client) -> N
     client.start()
     assert client.fails("tamis/nothing", {"max-depth": 3})["code"] == -32601
     assert client.fails("tamis/nothing")["code"] == -32601
+    assert "did you mean 'textDocument/hover'?" in client.fails("textDocument/hovr")["message"]
 
 
 def test_unknown_notification_is_ignored(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +113,31 @@ def test_what_a_library_prints_is_no_part_of_the_protocol(server: RawClient) -> 
     server.call("core_fails")
     server.call("core_echo")
     assert all(one["jsonrpc"] == "2.0" for one in server.seen)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "words"),
+    [
+        ("tools/cal", {}, "no method 'tools/cal', did you mean 'tools/call'?"),
+        ("tools/call", {"name": "core_ecoh"}, "Unknown tool: core_ecoh, did you mean 'core_echo'?"),
+        ("prompts/get", {"name": "tools-acton"}, "Unknown prompt: tools-acton, did you mean 'tools-action'?"),
+        ("resources/read", {"uri": "tamis:tool/core_ecoh"}, "Resource not found, did you mean 'tamis:tool/core_echo'?"),
+    ],
+)
+def test_a_name_that_there_is_not_is_told_with_the_one_that_was_meant(
+    server: RawClient, method: str, params: dict[str, str], words: str
+) -> None:
+    """Strangers: did you mean, for methods, tools, prompts and resources."""
+    assert server.modern(method, params)["error"]["message"] == words
+
+
+def test_only_names_that_the_client_may_see_are_meant(root: Path) -> None:
+    """Strangers: what the agent's profile keeps from it is not named to it."""
+    profile = {"toolCallConfig": {"enabled": True}, "tool_ids_inventory": ["core:slow"]}
+    (root / "agent_profile.json").write_text(json.dumps(profile))
+    (root / "tamis.toml").write_text('profile = "agent_profile.json"\n')
+    with RawClient(root) as server:
+        assert server.modern("tools/call", {"name": "core_ecoh"})["error"]["message"] == "Unknown tool: core_ecoh"
+        told = server.modern("resources/read", {"uri": "tamis:tool/core_ecoh"})["error"]["message"]
+        assert "core_echo" not in told
+        assert "did you mean 'core_slow'?" in server.modern("tools/call", {"name": "core_slwo"})["error"]["message"]

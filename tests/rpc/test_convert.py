@@ -86,7 +86,7 @@ def test_what_a_form_cannot_carry_is_refused_not_changed(client: Client) -> None
         ({"to": "tam"}, "give either text or calls"),
         ({"to": "tam", "text": "", "calls": []}, "give either text or calls"),
         ({"to": "xml", "text": ""}, "no target 'xml'"),
-        ({"to": "tam", "calls": [{"args": {}}]}, "toolId must be a text that is not empty - at `$.calls[0]`"),
+        ({"to": "tam", "calls": [{"args": {}}]}, "toolId must be a text that is not empty - at `/calls/0`"),
         ({"to": "tam", "text": "x", "protocol": "xml"}, "xml"),
         ({"to": "action", "text": "x", "shape": "round"}, "shape"),
         ({"text": "x"}, "to"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tamis.server.rpc.params import MAX_UNREAD, Params, read_params, unread, with_warnings
+from tamis.server.rpc.params import MAX_UNREAD, Params, ReadingOptions, read_params, unread, with_warnings
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 
@@ -38,18 +40,91 @@ class Needed(Params):
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"target": "openai-strict"}, "none of 'openai', 'openaiStrict', did you mean 'openaiStrict'? - at `$.target`"),
-        ({"innerPart": {"form": "png"}}, "none of 'mermaid', 'svg' - at `$.innerPart.form`"),
-        ({"items": [{}, {"form": "mermaids"}]}, "'svg', did you mean 'mermaid'? - at `$.items[1].form`"),
-        ({"byName": {"x": "c"}}, "none of 'a', 'b'"),
-        ({"size": "a"}, "Expected `int`, got `str` - at `$.size`"),
-        ({"target": "a' - at `$.size`"}, "'openaiStrict' - at `$.target`"),
+        ({"target": "openai-strict"}, "none of 'openai', 'openaiStrict', did you mean 'openaiStrict'? - at `/target`"),
+        ({"innerPart": {"form": "png"}}, "none of 'mermaid', 'svg' - at `/innerPart/form`"),
+        ({"items": [{}, {"form": "mermaids"}]}, "'svg', did you mean 'mermaid'? - at `/items/1/form`"),
+        ({"byName": {"x": "a", "y/z": "c"}}, "'c' is none of 'a', 'b' - at `/byName/y~1z`"),
+        ({"target": "a' - at `$.size`"}, "'openaiStrict' - at `/target`"),
     ],
 )
 def test_a_value_that_is_none_of_several_is_told_with_these_and_the_nearest(params: Any, text: str) -> None:
     with pytest.raises(RpcError) as caught:
         read_params(Asked, params)
     assert text in str(caught.value)
+
+
+class Bounded(Params):
+    """Whatever msgspec can find wrong."""
+
+    count: Annotated[int, msgspec.Meta(ge=1)] = 1
+    name: Annotated[str, msgspec.Meta(min_length=2, max_length=3, pattern="^a")] = "aa"
+    rows: dict[str, list[Annotated[float, msgspec.Meta(le=9)]]] = msgspec.field(default_factory=dict[str, list[float]])
+    either: int | str | None = None
+    is_on: bool = False
+    options: ReadingOptions | None = None
+    inner: list[Needed] = msgspec.field(default_factory=list[Needed])
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"count": "a"}, "must be a whole number, not a text - at `/count`"),
+        ({"count": 1.5}, "must be a whole number, not a number - at `/count`"),
+        ({"count": 0}, "must be a whole number of at least 1 - at `/count`"),
+        ({"name": "a"}, "must be a text no shorter than 2 - at `/name`"),
+        ({"name": "aaaa"}, "must be a text no longer than 3 - at `/name`"),
+        ({"name": "ba"}, "must be a text that fits '^a' - at `/name`"),
+        ({"rows": {"a": [1], "b~c": [2, True]}}, "must be a number, not true or false - at `/rows/b~0c/1`"),
+        ({"rows": {"a": [10]}}, "must be a number of at most 9.0 - at `/rows/a/0`"),
+        ({"either": []}, "must be a whole number or a text or null, not a list - at `/either`"),
+        ({"isOn": 1}, "must be true or false, not a whole number - at `/isOn`"),
+        (
+            {"options": {"reasoningCall": "run"}},
+            "there is no 'reasoningCall' here, did you mean 'reasoningCalls'? - at `/options`",
+        ),
+        ({"inner": [{"text": "x"}, {}]}, "'text' is missing - at `/inner/1`"),
+        ({"options": {"x - at `$.a[...]": 1}}, "there is no 'x - at `$.a[...]' here - at `/options`"),
+        (3, "must be an object, not a whole number"),
+    ],
+)
+def test_what_is_wrong_is_told_in_words_with_its_place(params: Any, text: str) -> None:
+    """Strangers: no message of a library reaches the host; the place is a JSON Pointer."""
+    with pytest.raises(RpcError) as caught:
+        read_params(Bounded, params)
+    assert caught.value.code == INVALID_PARAMS and str(caught.value) == f"wrong params: {text}"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(["text", "asked", "rows", "options", "inner", "items", "byName", "a/b", "count"])
+                | st.text(),
+                inner,
+            )
+        ),
+    )
+)
+def test_no_params_are_told_in_the_words_of_a_library(params: Any) -> None:
+    """Strangers: whatever comes, the place leads to a value that is there, or misses one."""
+    for kind in (Bounded, Needed, Asked):
+        error = fault(kind, params)
+        assert "Expected `" not in error and "Object " not in error and "`$" not in error.rpartition(" - at ")[2]
+        pointer = error.rpartition(" - at `")[2].rstrip("`") if " - at `/" in error else ""
+        value = params
+        for step in pointer.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            value = value[int(name)] if isinstance(value, list) else value[name]
+
+
+def fault(kind: type[Params], params: Any) -> str:
+    try:
+        read_params(kind, params)
+    except RpcError as error:
+        return str(error)
+    return ""
 
 
 def test_a_null_is_a_param_that_was_left_out() -> None:  # hosts that write every field that they have
@@ -63,11 +138,11 @@ def test_a_null_is_a_param_that_was_left_out() -> None:  # hosts that write ever
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"text": None, "asked": None}, "Expected `str`, got `null` - at `$.text`"),
-        ({"text": "x", "asked": {"items": [None]}}, "got `null` - at `$.asked.items[0]`"),
-        ({"text": "x", "asked": {"byName": {"x": None}}}, "got `null`"),
+        ({"text": None, "asked": None}, "must be a text, not null - at `/text`"),
+        ({"text": "x", "asked": {"items": [None]}}, "must be an object, not null - at `/asked/items/0`"),
+        ({"text": "x", "asked": {"byName": {"x": None}}}, "not null - at `/asked/byName/x`"),
         ({"text": "x", "asked": {"size": None, "items": [{"form": "png"}]}}, "none of 'mermaid', 'svg'"),
-        ([None], "Expected `object`, got `array`"),
+        ([None], "must be an object, not a list"),
     ],
 )
 def test_a_null_where_something_must_stand_is_wrong(params: Any, text: str) -> None:

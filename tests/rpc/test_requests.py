@@ -223,3 +223,29 @@ def test_a_time_limit_in_options_is_refused_and_not_passed_over(raw: RawHost) ->
 def test_a_member_that_no_method_knows_is_told_in_the_result(raw: RawHost) -> None:  # T17
     (warning,) = ask(raw, "tool/list", {"limitt": 3})["result"]["warnings"]
     assert (warning["path"], warning["suggestion"]) == ("/limitt", "limit")
+
+
+def test_a_name_that_there_is_not_is_told_with_the_one_that_was_meant(raw: RawHost) -> None:
+    """Strangers: did you mean, for methods and tools; a name of any length is told in part."""
+    assert ask(raw, "tool/lsit", {})["error"]["message"] == "no method 'tool/lsit', did you mean 'tool/list'?"
+    assert ask(raw, "tool/describe", {"toolId": "ehco"})["error"]["message"] == "no tool 'ehco', did you mean 'echo'?"
+    assert len(ask(raw, "x" * 100_000, {})["error"]["message"]) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "words"),
+    [
+        ("tool/execute", {"toolId": 5}, "must be a text or null, not a whole number - at `/toolId`"),
+        (
+            "tool/execute",
+            {"toolId": "echo", "timeoutMs": "5"},
+            "must be a whole number or null, not a text - at `/timeoutMs`",
+        ),
+        ("tool/parse", {}, "'text' is missing"),
+    ],
+)
+def test_params_that_are_wrong_are_told_in_words(one: RawHost, name: str, params: Any, words: str) -> None:
+    """Strangers: the place as a JSON Pointer, and what must stand there."""
+    error = ask(one, name, params)["error"]
+    assert error["code"] == -32602 and "Expected `" not in error["message"]
+    assert words in error["message"]

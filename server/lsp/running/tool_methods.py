@@ -18,11 +18,11 @@ from tamis.server.rpc.initializing import FINISHES
 from tamis.server.rpc.methods import GROUPS
 from tamis.server.rpc.params import Empty, Group, read_params, unread, with_warnings
 from tamis.server.rpc.running import Runs
-from tamis.server.rpc.session import Request, SessionHost
+from tamis.server.rpc.session import Request, SessionHost, no_method
 from tamis.server.rpc.session import Session as RpcSession
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.tools.registry import Change, difference
-from tamis.server.wire.jsonrpc import METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
+from tamis.server.wire.jsonrpc import REQUEST_CANCELLED, RpcError
 
 if TYPE_CHECKING:
     from tamis.server.lsp.client import Client, Progress
@@ -169,7 +169,7 @@ class ToolMethods:
         """
         declaration = self.declared.get(method)
         if declaration is None:
-            raise RpcError(METHOD_NOT_FOUND, f"No method '{method}'")
+            raise no_method(method, self.declared)
         kind, handler = declaration
         request = Request(self.session, identity, lambda _reply: None)
         unknown = unread(kind, params)

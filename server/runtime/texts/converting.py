@@ -85,7 +85,7 @@ def convert_calls(
         try:
             converted, failed = wire_call(call, known, keep_hints=extras_of(to).modifiers)
         except ValueError as error:
-            raise BadCallError(f"{error} - at `$.calls[{index}]`") from None
+            raise BadCallError(f"{error} - at `/calls/{index}`") from None
         if call.get("executable") is False or call.get("complete") is False:
             why = "its text was cut off or has more than one reading, so it is not executable"
             losses.append(loss("TC055", f"/calls/{index}", what=f"The call of '{converted.tool_id}'", why=why))
@@ -126,7 +126,7 @@ def unread_hermes(text: str, protocol: str, also: Sequence[str]) -> bool:
 
 def _check(to: str) -> None:
     if problem := check_target(to):
-        raise BadCallError(f"{problem} - at `$.to`")
+        raise BadCallError(f"{problem} - at `/to`")
 
 
 def _vendors_calls(call: Mapping[str, Any]) -> list[tuple[PlainCall, tuple[str, ...]]]:
