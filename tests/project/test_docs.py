@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.manifest.json_schema import manifest_schema
 from tamis.protocols.manifest.reading import FIELDS, LIMITS
 from tamis.protocols.manifest.security import CAPABILITIES
+from tamis.protocols.reader import read_text
 from tamis.server.cli.main import COMMANDS
 from tamis.server.rpc import methods as rpc_methods
 from tamis.server.rpc import session as rpc_errors
@@ -233,3 +235,12 @@ def test_modules_that_a_docstring_names_exist() -> None:
                 ROOT / "server/runtime",
             )
             assert any((folder / name).exists() for folder in around), f"{path.relative_to(ROOT)} names {name}"
+
+
+def test_the_page_on_protocols_shows_several_calls_in_one_vcp_block() -> None:
+    """Strangers: the example is read as the page says."""
+    page = (ROOT / "docs" / "protocols.md").read_text("utf-8")
+    (shown,) = re.findall(r"```vcp\n(.*?)\n```\n\n```json\n(.*?)\n```", page, re.S)
+    document = read_text(shown[0], "vcp")
+    assert document.diagnostics == [] and len(document.blocks) == 1
+    assert [{"toolId": call.tool_id, "args": call.args(shown[0])} for call in document.calls] == json.loads(shown[1])
