@@ -127,13 +127,14 @@ def _trust(arguments: argparse.Namespace, root: Path) -> int:
 
     loaded_settings, bare = load_settings(root), load_settings(root, trusted=False)
     recorded = recorded_now(root)
-    for problem in loaded_settings.problems:
+    problems = _problems(root, loaded_settings)
+    for problem in problems:
         warn(problem)
     if arguments.json and not arguments.yes:
-        print_json(_as_json(root, bare, recorded))
+        print_json(_as_json(root, bare, recorded, problems))
         return 1 if bare.closed else 0 if recorded or not bare.asks else NOT_TRUSTED
     if bare.closed:
-        return 1
+        return _refuse(root, bare)
     if not bare.asks:
         write_line(f"{root} asks for nothing that needs your trust")
         # what the user's own configuration grants its tools is told or asked about until it is trusted
@@ -149,13 +150,45 @@ def _trust(arguments: argparse.Namespace, root: Path) -> int:
     return record(root, bare)
 
 
-def _as_json(root: Path, bare: LoadedSettings, recorded: bool) -> dict[str, Any]:
+def _problems(root: Path, loaded: LoadedSettings) -> list[str]:
+    """What is wrong with the settings, each of the folder's own with its place."""
+    from tamis.protocols.catalogue import message
+    from tamis.protocols.positions import LineIndex
+    from tamis.server.analysis.configuration.findings import settings_findings
+
+    path = root / FILE_NAME
+    try:
+        text = loaded.folder_text.decode("utf-8")
+    except UnicodeDecodeError:
+        return list(loaded.problems)
+    lines = LineIndex(text)
+    located: list[str] = []
+    for diag in settings_findings(text):
+        line, column = lines.position(diag.span[0])
+        located.append(f"{path}:{line + 1}:{column + 1}: {message(diag)}")
+    own = (f"{FILE_NAME}: ", f"{path} is no TOML: ")
+    return [*located, *(problem for problem in loaded.problems if not located or not problem.startswith(own))]
+
+
+def _refuse(root: Path, bare: LoadedSettings) -> int:
+    """Says that a folder with a fault is not trusted, and what it asks for all the same."""
+    from tamis.server.runtime.settings.trust import trusted_folders
+
+    for line in asked_lines(root, bare) if bare.asks else ():
+        write_line(line)
+    known = os.path.realpath(root) in trusted_folders()
+    before = "; that you trusted it as it was before does not count for what it is now" if known else ""
+    write_note(f"not trusted, and nothing is recorded until what is told above is mended{before}")
+    return 1
+
+
+def _as_json(root: Path, bare: LoadedSettings, recorded: bool, problems: list[str]) -> dict[str, Any]:
     from tamis.server.runtime.settings.config import plain
 
     return {
         "folder": str(root),
         "trusted": recorded,
-        "problems": list(bare.problems),
+        "problems": problems,
         "asks": [
             {"setting": setting.setting, "value": plain(setting.asked), "means": means(setting)}
             for setting in bare.asks
@@ -183,10 +216,7 @@ def asked_lines(root: Path, bare: LoadedSettings) -> Iterator[str]:
         return
     yield "It was trusted as it was before; it, or a file that it names, has changed:"
     yield from (f"  {path} {change}" for path, change in changed_files(root).items())
-    try:
-        now = (root / FILE_NAME).read_text("utf-8", "replace")
-    except OSError:
-        return
+    now = bare.folder_text.decode("utf-8", "replace")
     changes = difflib.unified_diff(before.text.splitlines(), now.splitlines(), "trusted", "now", lineterm="", n=1)
     yield from (f"  {line}" for line in changes)
 

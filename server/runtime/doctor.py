@@ -16,7 +16,7 @@ from tamis.server.runtime.health import audit_state
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.classes import is_default
 from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
-from tamis.server.runtime.settings.files import MAX_FILE_BYTES, read_bounded
+from tamis.server.runtime.settings.files import MAX_FILE_BYTES, Unsafe, read_own
 from tamis.server.runtime.settings.reading import level_of
 
 _NOT_TRUSTED = "nothing to do, unless the folder is yours; then `tamis trust` shows what it asks for"
@@ -169,7 +169,7 @@ def _missed(users: list[str], scripts: int) -> tuple[State, str]:
 
 def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     path = runtime.root / "tamis.toml"
-    where = str(path) if path.is_file() else f"no tamis.toml; the defaults hold in {runtime.root}"
+    where = str(path) if os.path.lexists(path) else f"no tamis.toml; the defaults hold in {runtime.root}"
     own = runtime.settings
     faults = [*protocol_faults(own), *policy_faults(own.policy), *engine_faults(own)]
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
@@ -222,8 +222,8 @@ def _lines(path: Path) -> dict[str, int]:
     from tamis.protocols.tomltext import read_toml
 
     try:
-        text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
-    except (OSError, ValueError):
+        text = read_own(str(path), MAX_FILE_BYTES, str(path.parent)).decode("utf-8-sig")
+    except (OSError, ValueError, Unsafe):
         return {}
     lines: dict[str, int] = {}
     for table in read_toml(text).tables:
@@ -237,7 +237,18 @@ def _lines(path: Path) -> dict[str, int]:
 def _rules(runtime: Runtime) -> list[dict[str, Any]]:
     from tamis.server.runtime.policy.rules import told
 
-    return [check("policy", "ok", words) for words in told(runtime.settings.policy)]
+    final = {setting.where for setting in runtime.loaded.not_in_force if setting.final}
+    checks: list[dict[str, Any]] = []
+    for rule in told(runtime.settings.policy):
+        if not rule.idle:
+            checks.append(check("policy", "ok", rule.words))
+        elif rule.where in final:
+            text = f"{rule.words}: opens nothing, because the machine's policy is final"
+            checks.append(check("policy", "warning", text, "only /etc/tamis/config.toml may say it"))
+        else:
+            text = f"{rule.words}: opens nothing, because the folder is not trusted"
+            checks.append(check("policy", "warning", text, _NOT_TRUSTED))
+    return checks
 
 
 def _roots(runtime: Runtime) -> list[dict[str, Any]]:

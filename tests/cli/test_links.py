@@ -203,3 +203,16 @@ def test_an_ignore_file_is_no_link_and_no_fifo(tmp_path: Path, capsys: pytest.Ca
     os.mkfifo(tmp_path / "root" / ".ignore")
     assert main(["check", str(tmp_path / "root"), "--format", "json"]) == 0
     assert "a.md" in capsys.readouterr().out
+
+
+def test_doctor_does_not_open_where_the_settings_lead(tamis: Tamis, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = outside(tamis, "hunter2 = 1\n")
+    (tamis.folder / "tamis.toml").symlink_to(target)
+    opened: list[str] = []
+    ask = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, *words, **more: (opened.append(os.path.realpath(path)), ask(path, *words, **more))[1]
+    )
+    done = tamis("doctor")
+    assert "is a link that leads outside its folder and is not in force" in done.out
+    assert str(target) not in opened and "hunter2" not in done.out

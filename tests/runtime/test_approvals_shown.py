@@ -152,7 +152,7 @@ def test_the_rules_are_told_in_words() -> None:  # D81
     rules = (
         PolicyRule(tool="files:*", agent="reader", parameter="path", matches="/etc/*", verdict="deny", reason="no"),
     )
-    assert told(Policy(rules=rules, tools={"a:*": "ask", "a:b": "allow"})) == [
+    assert [rule.words for rule in told(Policy(rules=rules, tools={"a:*": "ask", "a:b": "allow"}))] == [
         "rule 1 of policy.rules: deny files:*; agent reader; path is /etc/* (no)",
         "policy.tools: allow a:b",
         "policy.tools: ask a:*",

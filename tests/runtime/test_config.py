@@ -114,7 +114,7 @@ def test_the_root_is_the_nearest_folder_upwards_with_the_file(tmp_path: Path) ->
 def test_a_mistake_in_what_bounds_tools_closes_everything(tmp_path: Path, text: str) -> None:
     (tmp_path / "tamis.toml").write_text(text)
     closed = load_settings(tmp_path).closed
-    assert "configuration cannot be trusted" in closed
+    assert "configuration has a fault" in closed
     if "is no TOML" not in closed:
         assert "a mistake in tools, profile, onConflict, [policy], [sandbox] or [dependencies]" in closed
 

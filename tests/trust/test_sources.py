@@ -174,7 +174,7 @@ def test_a_folder_s_ask_before_the_operators_deny_weakens_nothing(world: World) 
     decided = ruling(policy, "t:a", "1.0.0", {}, Caller("cli"))
     assert decided is not None
     assert decided.sentence == f"rule 1 of policy.rules in {world.user} denies it: never"
-    assert told(policy) == [
+    assert [rule.words for rule in told(policy)] == [
         f"rule 1 of policy.rules in {world.user}: deny t:a (never)",
         "rule 1 of policy.rules in tamis.toml: ask *",
     ]
@@ -259,7 +259,7 @@ def test_places_of_a_folder_stay_inside_it(world: World, tmp_path: Path) -> None
 def test_a_mistake_in_an_operators_file_closes(world: World, which: str, text: str) -> None:
     path = world.write(world.machine if which == "machine" else world.user, text)
     loaded = load_settings(world.root)
-    assert "the configuration cannot be trusted" in loaded.closed
+    assert "the configuration has a fault" in loaded.closed
     assert str(path) in loaded.closed
 
 

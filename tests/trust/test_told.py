@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.policy.secrets import secret_fault
+from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.config import McpServer, Policy, Secret, toml_value
 from tamis.server.runtime.settings.loading import load_settings
 from tests.cli.in_process import Tamis
 from tests.sample_tools import make_tool
 from tests.trust.conftest import World
+from tests.trust.support import accept
 
 NAMES_A_FILE = '[sandbox.interpreters]\npython = "python.sh"\n'
 
@@ -146,3 +149,34 @@ def test_a_folder_whose_file_is_never_in_force_counts_as_trusted_by_no_record(ta
     world.folder("")
     _given_away(world.root / "tamis.toml")
     assert tamis("trust", "--json").json()["trusted"] is False
+
+
+def test_doctor_does_not_call_a_stranger_s_allowing_rule_ok(world: World) -> None:
+    world.folder(
+        '[[policy.rules]]\nverdict = "allow"\ntool = "x:*"\n[[policy.rules]]\nverdict = "deny"\ntool = "y:*"\n'
+        '[policy.tools]\n"a:b" = "allow"\n'
+    )
+    checks = examine(Runtime(world.root))["checks"]
+    rules = {one["text"]: one for one in checks if one["name"] == "policy"}
+    because = "opens nothing, because the folder is not trusted"
+    assert {text: one["state"] for text, one in rules.items()} == {
+        f"rule 1 of policy.rules: allow x:*: {because}": "warning",
+        "rule 2 of policy.rules: deny y:*": "ok",
+        f"policy.tools: allow a:b: {because}": "warning",
+    }
+    assert all("`tamis trust` shows what it asks for" in one["remedy"] for one in rules.values() if "remedy" in one)
+    set_by = [one["text"] for one in checks if one["name"] == "setting"]
+    assert any(text.startswith("policy.rules: ") for text in set_by)
+    assert not any(text.startswith("policy.tools: ") for text in set_by)
+    accept(world)
+    assert {one["state"] for one in examine(Runtime(world.root))["checks"] if one["name"] == "policy"} == {"ok"}
+
+
+def test_doctor_says_that_a_final_policy_keeps_an_allowing_rule_idle(world: World) -> None:
+    world.write(world.machine, "[policy]\nfinal = true\n")
+    world.write(world.user, '[policy.tools]\n"a:b" = "allow"\n')
+    (rule,) = [one for one in examine(Runtime(world.root))["checks"] if one["name"] == "policy"]
+    assert (rule["state"], rule["text"].rpartition(": ")[2]) == (
+        "warning",
+        "opens nothing, because the machine's policy is final",
+    )

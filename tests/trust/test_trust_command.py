@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tamis.server.cli.main import main
+from tamis.server.runtime.settings.trust import trusted_folders
 from tests.cli.in_process import Tamis
 from tests.sample_tools import action, make_tool
 from tests.trust.conftest import World
-from tests.trust.support import in_a_terminal
+from tests.trust.support import accept, in_a_terminal
 
 ASKS = '[policy]\nallowHosts = ["a.test"]\n[sandbox.interpreters]\npython = "/tmp/evil.sh"\n'
 
@@ -170,3 +173,45 @@ def test_a_file_that_is_never_in_force_is_said_and_is_no_success(tamis: Tamis, w
     if "--json" in words:
         told = done.json()
         assert (told["trusted"], told["asks"], len(told["problems"])) == (False, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "cause"),
+    [
+        ("tools = []\nprofile = \n", "2:1", "This is no TOML: the value is missing"),
+        ('[policy]\nallowHosts = "x"\n', "2:14", "'policy.allowHosts' must be a list of texts, not 'x'"),
+        ('[policy]\nreadRoots = ["/srv"]\nfoo = 1\n', "3:1", "Unknown setting 'policy.foo'"),
+    ],
+)
+def test_a_faulty_file_is_told_with_its_place_and_nothing_is_recorded(
+    text: str, place: str, cause: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.folder(text)
+    for words in (["trust"], ["trust", "--yes"]):
+        assert main([*words, str(world.root)]) == 1
+        told = capsys.readouterr()
+        assert f"{world.root}/tamis.toml:{place}: {cause}" in told.err
+        assert "not trusted, and nothing is recorded until what is told above is mended" in told.err
+        assert ("policy.readRoots = " in told.out) is ("readRoots" in text)
+    assert trusted_folders() == {}
+    assert main(["trust", "--json", str(world.root)]) == 1
+    assert json.loads(capsys.readouterr().out)["problems"][0].startswith(f"{world.root}/tamis.toml:{place}: {cause}")
+
+
+def test_a_file_that_became_faulty_is_not_the_one_that_was_trusted(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.folder('[policy]\nallowHosts = ["a.test"]\n')
+    accept(world)
+    world.folder("[policy\n")
+    assert main(["trust", str(world.root)]) == 1
+    assert "that you trusted it as it was before does not count for what it is now" in capsys.readouterr().err
+
+
+def test_a_fault_that_bounds_nothing_is_told_and_the_rest_is_trusted(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.folder('[lint]\nfoo = "off"\n[policy]\nallowHosts = ["a.test"]\n')
+    assert main(["trust", "--yes", str(world.root)]) == 0
+    told = capsys.readouterr().err
+    assert f"{world.root}/tamis.toml:2:1: 'lint.foo' is no rule" in told and "is trusted;" in told

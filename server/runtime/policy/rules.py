@@ -131,24 +131,38 @@ def _possible(chain: Sequence[RuleSet], names: tuple[str, str], caller: Caller) 
     return {*verdicts, None if best is None else best[1].tools[best[0]]}
 
 
-def told(policy: Policy) -> list[str]:
-    """Each rule in words, in the order in which they are looked at."""
+class Told(msgspec.Struct, frozen=True):
+    """A rule in words, and the file that it stands in; ``idle``: it would allow, and its file can only ask and forbid."""
+
+    words: str
+    where: str
+    idle: bool = False
+
+
+def told(policy: Policy) -> list[Told]:
+    """Each rule, in the order in which they are looked at."""
     layered = isinstance(policy, LayeredPolicy)
-    sets = (*policy.chain, *policy.held) if layered else (RuleSet(_HERE, policy.rules, policy.tools),)
-    named = any(_shown_file(rule_set.where) != _HERE for rule_set in sets)
-    return [plain(words) for rule_set in sets for words in _told(rule_set, named=named)]
+    chain = policy.chain if layered else (RuleSet(_HERE, policy.rules, policy.tools),)
+    held = policy.held if layered else ()
+    named = any(_shown_file(rule_set.where) != _HERE for rule_set in (*chain, *held))
+    return [
+        Told(plain(words), rule_set.where, verdict == "allow" and narrows)
+        for narrows, rule_sets in ((False, chain), (True, held))
+        for rule_set in rule_sets
+        for verdict, words in _told(rule_set, named=named)
+    ]
 
 
-def _told(rules: RuleSet, *, named: bool) -> Iterator[str]:
+def _told(rules: RuleSet, *, named: bool) -> Iterator[tuple[Verdict, str]]:
     place = f" in {_shown_file(rules.where)}" if named else ""
     for number, rule in enumerate(rules.rules, 1):
         whose = [f"{name} {value}" for name, value in _whose(rule) if value != "*"]
         value = [f"{rule.parameter} is {rule.matches}"] if rule.parameter else []
         words = "; ".join((rule.tool, *whose, *value))
         reason = f" ({rule.reason})" if rule.reason else ""
-        yield f"rule {number} of policy.rules{place}: {rule.verdict} {words}{reason}"
+        yield rule.verdict, f"rule {number} of policy.rules{place}: {rule.verdict} {words}{reason}"
     for name in sorted(rules.tools, key=_exactness, reverse=True):
-        yield f"policy.tools{place}: {rules.tools[name]} {name}"
+        yield rules.tools[name], f"policy.tools{place}: {rules.tools[name]} {name}"
 
 
 def _exactness(name: str) -> tuple[bool, int, str]:

@@ -125,7 +125,7 @@ def load_settings(
         root,
         settings,
         (*problems, record) if record else tuple(problems),
-        f"the configuration cannot be trusted: {closed}" if closed else "",
+        f"the configuration has a fault: {closed}" if closed else "",
         stack.sources,
         tuple(stack.refused),
         asks,
@@ -218,12 +218,12 @@ def _parsed(path: str, name: str, data: bytes) -> Source:
         cause = "is no TOML: it is nested too deep"
     except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
         cause = f"is no TOML: {error}"
-    return _unread(path, cause)
+    return _unread(path, cause, data)
 
 
-def _unread(path: str, cause: str, *, unsafe: bool = False) -> Source:
+def _unread(path: str, cause: str, data: bytes = b"", *, unsafe: bool = False) -> Source:
     problem = f"{path} {cause}; no tool is run until it is mended"
-    return Source(path, problems=(problem,), closed=problem, known=False, unsafe=unsafe)
+    return Source(path, problems=(problem,), closed=problem, text=data, known=False, unsafe=unsafe)
 
 
 def _source(name: str, raw: Mapping[str, Any], path: str = "", text: bytes = b"") -> Source:
@@ -328,8 +328,8 @@ class _Stack:
         for dotted, asked in zip(_RULES, (allowing, allowed), strict=True):
             if asked and refused:
                 self.refused.append(NotInForce(dotted, asked, rules.where, final))
-        for dotted, there in zip(_RULES, (rules.rules, rules.tools), strict=True):
-            if there:
+        for dotted, there, idle in zip(_RULES, (rules.rules, rules.tools), (allowing, allowed), strict=True):
+            if len(there) > len(idle):
                 self._note(dotted, rules.where)
 
     def _now(self, dotted: str) -> Any:
