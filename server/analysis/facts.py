@@ -312,6 +312,14 @@ def _string(tree: JsonTree, item: JsonNode, name: str) -> tuple[str, Span]:
     return node.value, inner(tree.text, node.start, node.end)
 
 
+# Settings
+
+
+def of_settings(_path: str, _text: str, *_: object) -> Facts:
+    """A ``tamis.toml`` says nothing about tools; the index keeps its text, where variables are declared."""
+    return Facts("settings")
+
+
 # Calls
 
 

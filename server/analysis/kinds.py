@@ -40,6 +40,8 @@ Verb = Literal[
     "ignore",
     "facts",
     "diagnose_first",
+    "mentions",
+    "prove",
 ]
 
 MAX_ANALYSED_CHARS = 32 * 1024 * 1024
@@ -71,6 +73,10 @@ class Answers(msgspec.Struct, frozen=True):
     """The actions that silence one."""
     facts: str = ""
     """What the index knows of such a file."""
+    mentions: str = ""
+    """The places of variables, names of blocks and secrets in what a person runs."""
+    prove: str = ""
+    """Why a text in which one of these was renamed would not say the same."""
     diagnose_first: str = ""
     """What is said of a large one before all that is to be said."""
     holds_calls: bool = False
@@ -102,6 +108,8 @@ KINDS: dict[DocumentKind, Answers] = {
         directives="lints.directives:directives_in_json",
         ignore="lints.ignore:in_json",
         facts="facts:of_manifest",
+        mentions="running.mentions:of_manifest",
+        prove="navigation.inline:of_manifest",
         uses_tools=True,
     ),
     "profile": Answers(
@@ -118,7 +126,7 @@ KINDS: dict[DocumentKind, Answers] = {
         format="shown.formatting:format_json_document",
         format_ranges="shown.formatting:format_json_ranges",
         hints="shown.inlay:of_results",
-        refactor="actions.profiles:in_profile",
+        refactor="actions.manifests:in_profile",
         directives="lints.directives:directives_in_json",
         ignore="lints.ignore:in_json",
         facts="facts:of_profile",
@@ -158,7 +166,10 @@ KINDS: dict[DocumentKind, Answers] = {
         complete="configuration.completion:propose_in_settings",
         hover="configuration.shown:explain_settings",
         outline="configuration.shown:outline_of_settings",
+        subject="navigation.subject:in_settings",
         folds="configuration.shown:folds_of_settings",
+        facts="facts:of_settings",
+        prove="navigation.inline:of_settings",
     ),
     "text": Answers(
         diagnose="diagnostics:of_text",
@@ -179,6 +190,8 @@ KINDS: dict[DocumentKind, Answers] = {
         directives="lints.directives:directives_in_text",
         ignore="lints.ignore:in_text",
         facts="facts:of_text",
+        mentions="running.mentions:of_text",
+        prove="navigation.inline:of_text",
         holds_calls=True,
         uses_tools=True,
     ),

@@ -247,6 +247,7 @@ class Snapshot:
         settings_faults: Sequence[Fault] = (),
         is_graph: bool = False,
         mcp: Mapping[str, str] | None = None,
+        roots: tuple[str, ...] = (),
     ) -> None:
         """``path`` names the document in messages; ``registry`` is None while it is not known, which turns checks against tools off.
 
@@ -256,6 +257,7 @@ class Snapshot:
         ``workflows`` are the files of the workflows that a profile may list, by id; None: not known (yet).
         ``settings_faults`` is what a ``tamis.toml`` names that is not on the machine. ``is_graph``: the file stands
         in a workflow folder, or its user named it. ``mcp`` says of the root's MCP servers why they cannot be started, empty where they can.
+        ``roots`` are the open folders, in the client's order: each has settings of its own.
         """
         self.path = path
         self.kind: DocumentKind = kind
@@ -272,6 +274,7 @@ class Snapshot:
         self.settings_faults = settings_faults
         self.is_graph = is_graph
         self.mcp = mcp
+        self.roots = roots
 
     def with_text(self, text: str) -> Snapshot:
         """The same document with another text, and all else as it is."""
@@ -289,6 +292,7 @@ class Snapshot:
             settings_faults=self.settings_faults,
             is_graph=self.is_graph,
             mcp=self.mcp,
+            roots=self.roots,
         )
 
     @property

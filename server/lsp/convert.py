@@ -120,7 +120,7 @@ def to_quick_fix(
 
 def markup(markdown: str, formats: Any) -> dict[str, str]:
     """Markdown in the first format that a client prefers; one that names none gets plain text."""
-    from tamis.server.analysis.hover.plain import plain_text
+    from tamis.server.analysis.describe import plain_text
 
     offered = cast("list[Any]", formats) if isinstance(formats, list) else []
     first = next((name for name in offered if name in ("markdown", "plaintext")), "plaintext")

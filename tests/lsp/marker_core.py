@@ -62,6 +62,7 @@ def core_of(case: Case, root: Path) -> Core:
             else None,
             settings_faults=disk_faults((root / name).parent, text) if kind == "settings" else (),
             is_graph=in_workflow_folder(path, loaded.settings.workflows),
+            roots=(str(root),),
         )
 
     return Core(case, root, snapshot)

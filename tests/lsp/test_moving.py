@@ -286,3 +286,48 @@ def test_a_client_that_renames_no_files_is_told_what_names_a_workflow(folder: Pa
                 refused = client.fails(f"textDocument/{verb}", {**params, **more})
                 assert refused["message"] == "'workflow:sum' is named by its workflow file; rename the file"
             client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+
+def test_a_variable_is_renamed_in_files_that_are_not_open_and_not_in_a_chat(folder: Path) -> None:  # issue 17
+    settings = 'environment = "dev"\n\n[environments.dev]\ncity = "你好 😋"\n\n[environments.live]\n"city" = 1\n'
+    call = CALL.replace(">a<", ">{{city}}<")
+    (folder / "tamis.toml").write_text(settings, "utf-8")
+    (folder / "b.md").write_text("## Later\n\n" + call, "utf-8")
+    (folder / "chat.md").write_text(f"<|im_start|>assistant\n{call}<|im_end|>\n", "utf-8")
+    with Client(cwd=folder) as client:
+        client.start(folder, FULL)
+        client.open((folder / "a.md").as_uri(), call, "markdown")
+        here = place(call, "city", "utf-16")
+        edit = ask(client, folder, "rename", here, newName="town")
+        assert ask(client, folder, "prepareRename", here) == {
+            "range": spot(call, "city", "utf-16"),
+            "placeholder": "city",
+        }
+        by_name = {Path(one["textDocument"]["uri"]).name: one for one in edit["documentChanges"]}
+        assert {name: one["textDocument"]["version"] for name, one in by_name.items()} == {
+            "a.md": 1,
+            "b.md": None,
+            "tamis.toml": None,
+        }
+        places = [(one["range"], one["newText"], one["annotationId"]) for one in by_name["tamis.toml"]["edits"]]
+        assert places == [
+            (spot(settings, "city", "utf-16"), "town", "closed"),
+            (spot(settings, '"city"', "utf-16"), '"town"', "closed"),
+        ]
+        assert [one["range"] for one in by_name["b.md"]["edits"]] == [spot("## Later\n\n" + call, "city", "utf-16")]
+        # The file as the editor has it counts, also before it is saved; on disk it may change unseen.
+        (folder / "b.md").unlink()
+        client.open((folder / "tamis.toml").as_uri(), "\n" + settings, "toml")
+        found = ask(client, folder, "references", here, context={"includeDeclaration": True})
+        assert [
+            (Path(one["uri"]).name, one["range"]["start"]["line"]) for one in found if "b.md" not in one["uri"]
+        ] == [
+            ("a.md", 0),
+            ("tamis.toml", 4),
+            ("tamis.toml", 7),
+        ]
+        edit = ask(client, folder, "rename", here, newName="town")
+        assert [Path(one["textDocument"]["uri"]).name for one in edit["documentChanges"]] == ["a.md", "tamis.toml"]
+        params = {"textDocument": {"uri": (folder / "a.md").as_uri()}, "position": here, "newName": "no blanks"}
+        assert client.fails("textDocument/rename", params)["message"].startswith("'no blanks' cannot be a variable")
+        assert client.stop() == 0

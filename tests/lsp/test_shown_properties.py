@@ -13,8 +13,8 @@ import pytest
 from tamis.protocols.changes import applied, are_in_order, layout_edits, line_edits, shrunk
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.model import Block
+from tamis.server.analysis.describe import plain_text
 from tamis.server.analysis.hover.explain import explain
-from tamis.server.analysis.hover.plain import plain_text
 from tamis.server.analysis.hover.signature import signature_at
 from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.shown.block_tokens import TokenCache, semantic_tokens

@@ -56,6 +56,12 @@ def propose_in_json(snapshot: Snapshot, offset: int) -> list[Proposal]:
         comma = missing_comma(tree, slot)
         more = ((comma, comma, ","),)
         return items if comma < 0 else [msgspec.structs.replace(item, extra=more) for item in items]
+    if slot.path[:1] == ("examples",) and slot.path[2:3] in (("input",), ("expectedOutput",)):
+        from tamis.server.analysis.completion.texts import propose_in_example
+
+        references = propose_in_example(snapshot, offset)
+        if references is not None:
+            return references
     special = [
         *_dialects(tree, slot),
         *special_values(snapshot, tree, slot),

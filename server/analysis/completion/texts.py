@@ -31,6 +31,7 @@ from tamis.server.analysis.completion.cursor import Cursor, find_cursor, first_c
 from tamis.server.analysis.completion.proposals import escape_snippet
 from tamis.server.analysis.embedded import Embedded
 from tamis.server.analysis.embedded_schema import is_structured, propose_embedded, value_schemas
+from tamis.server.analysis.kinds import holds_calls
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 # Completion in ACTION blocks: tools, parameters as elements, inputs or attributes, values, closing tags (seed 000, seed 003 §3.1).
@@ -279,6 +280,9 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
 
     cursor = find_cursor(snapshot.text, offset)
     if cursor is None:
+        expected = _in_expectation(snapshot, offset)
+        if expected is not None:
+            return expected
         proposals = propose_in_json_call(snapshot, offset)
         return _blocks(snapshot, offset) if proposals is None else proposals
     cursor = _on_its_line(snapshot.text, offset, cursor)
@@ -295,15 +299,36 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
     return proposer(snapshot, cursor)
 
 
-def _references(snapshot: Snapshot, offset: int, begun: re.Match[str]) -> list[Proposal]:
+def _in_expectation(snapshot: Snapshot, offset: int) -> list[Proposal] | None:
+    """What may stand in ``{{…}}`` of what is expected; None elsewhere."""
+    begun = _REFERENCE.search(snapshot.text, max(0, offset - 256), offset)
+    if begun is None or "expect" not in snapshot.text:
+        return None
+    from tamis.server.analysis.running.expectations import expectations_in
+
+    document = snapshot.document
+    before = [number for number, block in enumerate(document.blocks) if block.calls and block.span[1] < offset]
+    fences = expectations_in(document, before[-1]) if before and not document.blocks[before[-1]].aside else []
+    inside = any(fence.form == "json" and fence.place[0] <= offset <= fence.place[1] for fence in fences)
+    return _references(snapshot, offset, begun, secrets=False) if inside else None
+
+
+def propose_in_example(snapshot: Snapshot, offset: int) -> list[Proposal] | None:
+    """What may stand in ``{{…}}`` in a manifest's example; None where none was begun."""
+    begun = _REFERENCE.search(snapshot.text, max(0, offset - 256), offset)
+    return None if begun is None else _references(snapshot, offset, begun)
+
+
+def _references(snapshot: Snapshot, offset: int, begun: re.Match[str], *, secrets: bool = True) -> list[Proposal]:
     """What may stand in ``{{…}}``: variables, results of the blocks before, names of secrets."""
     from tamis.server.analysis.running.variables import known_names, variables_in
 
-    blocks = snapshot.document.blocks
+    blocks = snapshot.document.blocks if holds_calls(snapshot.kind) else []
     here = next((number for number, block in enumerate(blocks) if offset <= block.span[1]), None)
     config = snapshot.settings.config
     words = known_names(variables_in(snapshot), here)
-    words |= {f"secret:{name}": "a secret, by its name" for name in (config.secrets if config is not None else ())}
+    if secrets and config is not None:
+        words |= {f"secret:{name}": "a secret, by its name" for name in config.secrets}
     span = (begun.start(1), offset)
     closed = snapshot.text.startswith("}}", offset)
     return [

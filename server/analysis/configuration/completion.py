@@ -16,6 +16,8 @@ from tamis.server.analysis.completion.proposals import choice, escape_snippet
 from tamis.server.analysis.configuration.place import Path, TomlPlace, dotted, place_at, schema_of
 from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.running.mentions import keys_of
+from tamis.server.analysis.running.variables import SHARED
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.settings.classes import short_word
 from tamis.server.runtime.settings.schema import example, settings_schema
@@ -203,6 +205,11 @@ def _choices(snapshot: Snapshot, schema: dict[str, Any], place: TomlPlace) -> It
         yield from ((value, "default" if value == default else "") for value in (True, False))
     if name in ("protocol.default", "protocol.also.*"):
         yield from ((value, "protocol") for value in dict.fromkeys((*SHIPPED, *snapshot.settings.also)))
+    elif name == "environment":
+        config = snapshot.settings.config
+        named = {key.path[0]: None for key in keys_of(read_toml(snapshot.text))}
+        named |= dict.fromkeys(config.environments if config is not None else ())
+        yield from ((name, "environment") for name in named if name != SHARED)
     elif name == "profile":
         yield from ((path, "agent profile") for path in _profiles(snapshot))
     elif name in _FOLDERS:

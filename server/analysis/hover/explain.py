@@ -64,7 +64,7 @@ def in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | N
     """In a text: a tool, an argument, a part of a block."""
     block = block_at(snapshot.document.blocks, offset)
     if block is None:
-        return _mention(snapshot.text, offset) or _half_typed(snapshot, offset, facts)
+        return in_expected(snapshot, offset) or _mention(snapshot.text, offset) or _half_typed(snapshot, offset, facts)
     put = _reference(snapshot, offset)
     if put is not None:
         return put
@@ -86,6 +86,22 @@ def _reference(snapshot: Snapshot, offset: int) -> HoverText | None:
         return None
     text = told(reference[0], variables_in(snapshot), reference[1])
     return HoverText(reference[0].span, text) if text else None
+
+
+def in_expected(snapshot: Snapshot, offset: int) -> HoverText | None:
+    """The same of what is expected, and of a manifest's examples."""
+    if "{{" not in snapshot.text[max(0, offset - 512) : offset + 2]:
+        return None
+    from tamis.server.analysis.running.mentions import mentions_here
+    from tamis.server.analysis.running.variables import Reference, told, variables_in
+
+    for mention in mentions_here(snapshot):
+        if mention.span[0] <= offset <= mention.span[1]:
+            text = told(
+                Reference(mention.span, mention.written, "", whole=False), variables_in(snapshot), mention.block
+            )
+            return HoverText(mention.span, text) if text else None
+    return None
 
 
 def _mention(text: str, offset: int) -> HoverText | None:

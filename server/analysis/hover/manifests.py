@@ -33,6 +33,10 @@ def explain_in_file(snapshot: Snapshot, offset: int, facts: HoverFacts) -> Hover
     place = tree.pointer_at(offset)
     path, node = place.path, place.node
     if place.slot == "value" and node is not None and node.kind == "string" and isinstance(node.value, str):
+        if path[:1] == ("examples",) and "{{" in node.value:
+            from tamis.server.analysis.hover.explain import in_expected
+
+            return in_expected(snapshot, offset)
         tool = _tool_of(snapshot, path, node.value)
         if tool is not None:
             return HoverText(node.span, tool_card(snapshot, tool, facts))

@@ -19,6 +19,7 @@ from tamis.server.analysis.facts import Declared, inner
 from tamis.server.analysis.kinds import holds_calls
 from tamis.server.analysis.navigation.schemas_here import declaring, property_of
 from tamis.server.analysis.navigation.subject import Subject, has_slots, input_of, script_of, subject_at
+from tamis.server.analysis.running.mentions import keys_of, unquoted
 from tamis.server.analysis.running.variables import Reference, names_in, reference_at, variables_in
 from tamis.server.analysis.snapshot import Snapshot
 
@@ -66,6 +67,8 @@ def definition(snapshot: Snapshot, offset: int) -> Found:
         targets = _property(snapshot, subject)
     elif subject.kind in ("script", "entry"):
         targets = _scripts(snapshot, subject)
+    elif subject.kind in ("variable", "environment", "result", "secret"):
+        targets = _inline(snapshot, subject)
     else:
         targets = _in_file(snapshot, subject)
     return Found(subject.span, tuple(targets))
@@ -76,6 +79,21 @@ def _variable(snapshot: Snapshot, reference: Reference) -> tuple[Target, ...]:
     origin = "" if reference.secret else variables_in(snapshot).origins.get(reference.head, "")
     path = reference.name.partition("[")[0].split(".")
     return (Target("", setting=("environments", origin, *path)),) if origin else ()
+
+
+def _inline(snapshot: Snapshot, subject: Subject) -> list[Target]:
+    """Of a name outside of calls: the comment of the block, the key in ``tamis.toml``; where it is declared itself."""
+    if subject.declares:
+        return [Target(snapshot.path, subject.span, subject.span)]
+    if subject.kind == "result":
+        spans = [name.span for name in names_in(snapshot) if name.name == subject.names[0]]
+        return [Target(snapshot.path, span, span) for span in spans[:1]]
+    if subject.kind == "environment":
+        keys = [key for key in keys_of(read_toml(snapshot.text)) if key.path == subject.names]
+        spans = [unquoted(snapshot.text, key.span) for key in keys[:1]]
+        return [Target(snapshot.path, span, span) for span in spans]
+    origin = variables_in(snapshot).origins.get(subject.names[0], "") if subject.kind == "variable" else ""
+    return [Target("", setting=("environments", origin, *subject.names))] if origin else []
 
 
 def find_setting(text: str, keys: Sequence[str]) -> Span | None:

@@ -11,11 +11,13 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.jsontext.tree import JsonTree, Path
-from tamis.protocols.model import Block, Call, Param
+from tamis.protocols.model import Block, Call, Document, Param
 from tamis.protocols.plugins import editing_of, extras_of
 from tamis.protocols.positions import Span
-from tamis.server.analysis.facts import Role, inner
+from tamis.protocols.tomltext import read_toml
+from tamis.server.analysis.facts import Role, inner, protocol_of
 from tamis.server.analysis.index import Occurrence, WorkspaceIndex
+from tamis.server.analysis.kinds import DocumentKind, holds_calls, kind_of, serves
 from tamis.server.analysis.navigation.definition import text_of, tree_of
 from tamis.server.analysis.navigation.schemas_here import (
     anchors_of,
@@ -39,6 +41,19 @@ from tamis.server.analysis.navigation.subject import (
     subject_at,
     tool_id_of,
 )
+from tamis.server.analysis.running.mentions import (
+    Mention,
+    chosen_in,
+    keys_of,
+    may_hold,
+    mentions_here,
+    mentions_in,
+    names_of,
+    root_of,
+    settings_path,
+    unquoted,
+)
+from tamis.server.analysis.running.variables import named_blocks
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.tools.versions import plain_spellings
 
@@ -69,6 +84,10 @@ def sites_of(snapshot: Snapshot, subject: Subject, *, only: str = "") -> list[Si
         sites = _definition(snapshot, subject)
     elif subject.kind == "script":
         sites = _script(snapshot, subject, only)
+    elif subject.kind == "result":
+        sites = _result(snapshot, subject)
+    elif subject.kind in ("variable", "environment", "secret"):
+        sites = _inline(snapshot, subject, only)
     else:
         sites = iter([_here(snapshot, subject)])
     return sorted(dict.fromkeys(sites), key=lambda site: (site.path, site.span))
@@ -317,6 +336,87 @@ def _script(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
         if declared is not None and script_of(path, declared.script_path) == wanted:
             text = text_of(snapshot, path)
             yield Site(path, declared.script_span, "declaration", "json", text[slice(*declared.script_span)])
+
+
+# Variables, environments, results of blocks, secrets: only what a person runs. Of texts outside of the settings' folder, and of models' words, none.
+
+
+def _result(snapshot: Snapshot, subject: Subject) -> Iterator[Site]:
+    text = snapshot.text
+    named = [name for name in names_of(text, snapshot.document) if name.name == subject.names[0]]
+    if subject.declares and named[0].span != subject.span:
+        # An earlier block has the name already: nothing means this one.
+        yield _spot(snapshot.path, text, subject.span, declares=True)
+        return
+    yield from (_spot(snapshot.path, text, name.span, declares=True) for name in named[:1])
+    for mention in mentions_here(snapshot):
+        if not mention.secret and mention.path[0] == subject.names[0]:
+            yield _spot(snapshot.path, text, mention.names[0][1])
+
+
+def _inline(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
+    settings = settings_path(snapshot)
+    if settings and only in ("", settings) and subject.kind != "secret":
+        yield from _in_settings(settings, text_of(snapshot, settings), subject)
+    if subject.kind == "environment":
+        return
+    depth = len(subject.names)
+    for path, text, mention in mentions_of(snapshot, subject.names[0], only=only, secrets=subject.kind == "secret"):
+        if mention.path[:depth] == subject.names:
+            yield _spot(path, text, mention.names[depth - 1][1])
+
+
+def _in_settings(path: str, text: str, subject: Subject) -> Iterator[Site]:
+    tree = read_toml(text)
+    chosen = chosen_in(tree)
+    if subject.kind == "environment" and chosen is not None and chosen[0] == subject.names[0]:
+        yield _spot(path, text, chosen[1])
+    for key in keys_of(tree):
+        if (key.path if subject.kind == "environment" else key.path[1:]) == subject.names:
+            yield _spot(path, text, unquoted(text, key.span), declares=True)
+
+
+def mentions_of(
+    snapshot: Snapshot, head: str, *, only: str = "", secrets: bool = False
+) -> Iterator[tuple[str, str, Mention]]:
+    """Every reference to a variable of the folder's settings, or to a secret, by the first name of its path; with its file and text."""
+    for path, text, document in inline_files(snapshot, head, only):
+        hidden = not secrets and document is not None and any(n.name == head for n in named_blocks(document))
+        for mention in mentions_in(kind_here(snapshot, path), text, document) if not hidden else ():
+            if mention.secret == secrets and mention.path[0] == head:
+                yield path, text, mention
+
+
+def inline_files(snapshot: Snapshot, name: str, only: str = "") -> Iterator[tuple[str, str, Document | None]]:
+    """The texts and manifests with the same settings that may hold a name in ``{{…}}``; texts as they are read."""
+    root = root_of(snapshot.roots, snapshot.path)
+    files = snapshot.index.files() if snapshot.index is not None else []
+    for path in [only] if only else sorted({*files, snapshot.path}):
+        kind = kind_here(snapshot, path)
+        if not serves(kind, "mentions") or root_of(snapshot.roots, path) != root:
+            continue
+        text = text_of(snapshot, path)
+        # A name may be written with escapes.
+        if may_hold(text) and (name in text or "\\" in text or "&" in text):
+            yield path, text, read_as_run(snapshot, path, text) if holds_calls(kind) else None
+
+
+def kind_here(snapshot: Snapshot, path: str) -> DocumentKind:
+    """What a file is: the document asked about by its language too."""
+    return snapshot.kind if path == snapshot.path else kind_of(path, "")
+
+
+def read_as_run(snapshot: Snapshot, path: str, text: str) -> Document:
+    """A text as a run in an editor reads it."""
+    if path == snapshot.path and text == snapshot.text:
+        return snapshot.document
+    from tamis.protocols.reader import read_text
+
+    return read_text(text, protocol_of(path), snapshot.reading)
+
+
+def _spot(path: str, text: str, span: Span, *, declares: bool = False) -> Site:
+    return Site(path, span, "declaration" if declares else "parameter", "text", text[slice(*span)], declares)
 
 
 # Who names a tool, and which tools a file names: manifests by their dependencies, texts by their calls, profiles by their lists. Pure.

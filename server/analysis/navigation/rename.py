@@ -19,6 +19,8 @@ from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
 from tamis.protocols.positions import Span
 from tamis.server.analysis.navigation.definition import text_of, tree_of
+from tamis.server.analysis.navigation.inline import KINDS as INLINE
+from tamis.server.analysis.navigation.inline import check_inline, rename_inline
 from tamis.server.analysis.navigation.proof import Proof, apply, disproof
 from tamis.server.analysis.navigation.references import Site, index_id, occurrences_of, sites_of
 from tamis.server.analysis.navigation.reverse import Before, Memory, Place, Remembered, shifted, way_back, with_losses
@@ -42,8 +44,12 @@ def prepare(snapshot: Snapshot, offset: int, *, files: bool = False) -> Renamabl
     """What a rename at an offset would change; raises ``RenameRefusedError``. ``files``: a workflow's file may be renamed too."""
     subject = subject_at(snapshot, offset)
     if subject is None:
-        raise RenameRefusedError("Only tool ids, their aliases, parameters and definitions of a schema can be renamed")
+        raise RenameRefusedError(
+            "Only tool ids, their aliases, parameters, definitions of a schema, variables, environments and names of blocks can be renamed"
+        )
     subject = _named(snapshot, subject)
+    if subject.kind in INLINE:
+        check_inline(snapshot, subject)
     if subject.kind == "tool":
         workflow = workflow_of(snapshot, subject.name)
         if workflow and not files:
@@ -75,6 +81,8 @@ def rename(
         return []
     workflow = workflow_of(snapshot, subject.name) if subject.kind == "tool" else ""
     known: Known = memory.of(subject.name, new, partial(text_of, snapshot)) if memory is not None else {}
+    if subject.kind in INLINE:
+        return rename_inline(snapshot, subject, new, known)
     if subject.kind == "tool":
         _check_id(snapshot, subject, new, workflow=bool(workflow))
         sites = [
@@ -97,11 +105,8 @@ def remembered(snapshot: Snapshot, offset: int, new: str, edits: Sequence[Rename
     if subject is None or not edits or snapshot.index is None:
         return None
     subject = _named(snapshot, subject)
-    names = {
-        (occurrence.path, span[0]): occurrence.name
-        for occurrence in occurrences_of(snapshot, subject.tool_id)
-        for span in occurrence.spans
-    }
+    occurrences = occurrences_of(snapshot, subject.tool_id) if subject.tool_id else []
+    names = {(one.path, span[0]): one.name for one in occurrences for span in one.spans}
     move = moved_workflow(snapshot, offset, new)
     texts: dict[str, str] = {}
     if subject.kind == "tool":

@@ -30,9 +30,11 @@ from tamis.server.analysis.navigation.schemas_here import (
     property_of,
     resolve_reference,
 )
+from tamis.server.analysis.running.mentions import Inline, inline_at, setting_at
+from tamis.server.analysis.running.mentions import Kind as InlineKind
 from tamis.server.analysis.snapshot import Snapshot
 
-SubjectKind = Literal["tool", "parameter", "script", "entry", "reference", "definition"]
+SubjectKind = Literal["tool", "parameter", "script", "entry", "reference", "definition", InlineKind]
 _WORD = re.compile(r"[^\s<>\"'`=&,;「」«»{}\[\]]{1,256}")
 
 
@@ -42,6 +44,7 @@ class Subject(msgspec.Struct, frozen=True):
     ``tool``: ``name`` is the name as used, ``tool_id`` the id that it means (the name itself where nothing declares it).
     ``parameter``: ``manifest`` is the file that declares it, ``schema`` the object schema there (of a call's: the arguments').
     ``script``, ``entry``: ``name`` is the path or function. ``reference``, ``definition``: ``path`` leads to the target in the file.
+    ``variable``, ``environment``, ``result``, ``secret``: ``names`` lead to it; ``name`` is empty inside of what has a name.
     """
 
     kind: SubjectKind
@@ -52,6 +55,7 @@ class Subject(msgspec.Struct, frozen=True):
     schema: Path = ()
     path: Path = ()
     declares: bool = False
+    names: tuple[str, ...] = ()
 
 
 def subject_at(snapshot: Snapshot, offset: int) -> Subject | None:
@@ -172,8 +176,22 @@ def _touches(span: Span | None, offset: int) -> bool:
     return span is not None and span[0] <= offset <= span[1]
 
 
+def in_settings(snapshot: Snapshot, offset: int) -> Subject | None:
+    """In a ``tamis.toml``: a variable or environment."""
+    return _inline(setting_at(snapshot, offset))
+
+
+def _inline(inline: Inline | None) -> Subject | None:
+    if inline is None:
+        return None
+    return Subject(inline.kind, inline.span, inline.name, declares=inline.declares, names=inline.path)
+
+
 def in_text(snapshot: Snapshot, offset: int) -> Subject | None:
-    """In a text: tools and parameters of calls."""
+    """In a text: tools and parameters of calls, and what is put into them."""
+    inline = _inline(inline_at(snapshot, offset))
+    if inline is not None:
+        return inline
     for block, call in calls_of(snapshot.document):
         if not block.span[0] <= offset <= block.span[1]:
             continue
@@ -245,7 +263,10 @@ def _string(tree: JsonTree, offset: int) -> tuple[Path, str, Span, bool] | None:
 
 
 def in_manifest(snapshot: Snapshot, offset: int) -> Subject | None:
-    """In a manifest: its tool, its parameters, the parts of its schemas."""
+    """In a manifest: its tool, its parameters, the parts of its schemas, the variables in its examples."""
+    inline = _inline(inline_at(snapshot, offset))
+    if inline is not None:
+        return inline
     tree = snapshot.manifest.tree
     literal = _string(tree, offset)
     if literal is None:

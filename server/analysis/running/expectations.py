@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import MAX_DIFFERENCES, UNJUDGED, Match, shortfall
-from tamis.protocols.model import Diag, Json
+from tamis.protocols.model import Diag, Document, Json
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.regex import PatternError, compile_pattern
@@ -32,12 +32,13 @@ _FORMS: Mapping[str, Form] = {"json": "json", "regex": "regex", "regexp": "regex
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What is expected: ``span`` is the line that opens the fence, ``body`` what stands in it."""
+    """What is expected: ``span`` is the line that opens the fence, ``body`` what stands in it, at ``place`` of the text."""
 
     span: Span
     form: Form
     match: Match
     body: str
+    place: Span = (0, 0)
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -50,13 +51,16 @@ class Judgement(msgspec.Struct, frozen=True):
 
 def expectations_of(snapshot: Snapshot, block: int) -> list[Expectation]:
     """What stands between a block and the next call of its text, by place."""
-    if WORD not in snapshot.text:
-        return []
-    blocks = snapshot.document.blocks
+    return expectations_in(snapshot.document, block) if WORD in snapshot.text else []
+
+
+def expectations_in(document: Document, block: int) -> list[Expectation]:
+    """The same of a text that was read."""
+    blocks = document.blocks
     start = blocks[block].span[1]
     later = (blocks[number] for number in range(block + 1, len(blocks)))
-    end = next((block.span[0] for block in later if block.calls and not block.aside), len(snapshot.text))
-    return list(_fences(snapshot.text, start, end))
+    end = next((block.span[0] for block in later if block.calls and not block.aside), len(document.text))
+    return list(_fences(document.text, start, end))
 
 
 def _fences(text: str, start: int, end: int) -> Iterator[Expectation]:
@@ -79,7 +83,8 @@ def _fences(text: str, start: int, end: int) -> Iterator[Expectation]:
             named: list[Form] = [_FORMS[word] for word in words if word in _FORMS]
             form: Form = named[0] if named else "text"
             match: Match = "equal" if "equal" in words else "partial"
-            yield Expectation((opened.start(1), opened.end(2)), form, match, inner.replace("\r\n", "\n"))
+            whole = inner.replace("\r\n", "\n")
+            yield Expectation((opened.start(1), opened.end(2)), form, match, whole, (body, body + len(inner)))
         if closed is None:
             return
         at = closed.end()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import date, time
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -43,6 +45,9 @@ _GOOD_NAME = lazy(r"[A-Za-z_][\w-]*")
 MAX_LINES_ABOVE = 8
 MAX_CHARS_ABOVE = 4_096
 MAX_NAME_CHARS = 64
+MAX_NAMES = 500
+"""More are not offered."""
+_PART = lazy(r"[\w-]+")
 _KEPT = "variables"
 
 
@@ -135,11 +140,16 @@ def variables_in(snapshot: Snapshot) -> Variables:
 
 def names_in(snapshot: Snapshot) -> list[Named]:
     """The names that comments give to blocks, in the document's order; also those that are given twice or cannot be names."""
-    if "tamis-name:" not in snapshot.text:
+    return named_blocks(snapshot.document) if "tamis-name:" in snapshot.text else []
+
+
+def named_blocks(document: Document) -> list[Named]:
+    """The same of a text that was read."""
+    if "tamis-name:" not in document.text:
         return []
     names: list[Named] = []
-    for number, block in enumerate(snapshot.document.blocks):
-        heading = None if block.aside or not block.calls else _name_above(snapshot.text, block.span[0])
+    for number, block in enumerate(document.blocks):
+        heading = None if block.aside or not block.calls else _name_above(document.text, block.span[0])
         if heading is not None:
             names.append(Named(heading[0], heading[1], number))
     return names
@@ -177,7 +187,20 @@ def known_names(variables: Variables, block: int | None = None) -> dict[str, str
         for variable in variables.named
         if _is_before(variable, block)
     }
-    return descriptions | {name: _shown(value) for name, value in variables.values.items()}
+    paths = dict(islice(_paths(variables.values), MAX_NAMES))
+    return descriptions | {name: _shown(value) for name, value in paths.items()}
+
+
+def _paths(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The variables and what is below them, the outer ones first; what stands in lists has no name."""
+    waiting = deque([("", values)])
+    while waiting:
+        above, here = waiting.popleft()
+        for name, value in here.items():
+            if _PART.fullmatch(name):
+                yield above + name, value
+                if is_object(value):
+                    waiting.append((f"{above}{name}.", value))
 
 
 def _is_before(named: Named, block: int | None) -> bool:
@@ -238,17 +261,21 @@ def _walk(value: Any, path: str) -> Any:
 # Calls of texts
 
 
+def references_in(decoded: str) -> Iterator[re.Match[str]]:
+    """The references of a decoded text; the name is the second group. ``\\{{name}}`` is none."""
+    return (match for match in _REFERENCE.finditer(decoded) if not match[1])
+
+
 def references(call: Call, text: str) -> Iterator[Reference]:
     """The references in a call's arguments, by place."""
     for param in call.params:
         for _, value in param.value.walk():
             if value.kind != "text" or "{{" not in text[value.span[0] : value.span[1]]:
                 continue
-            decoded = _Decoded(value, text)
-            for match in _REFERENCE.finditer(decoded.text):
-                if not match[1]:
-                    whole = value is param.value and match.span() == (0, len(decoded.text))
-                    yield Reference(decoded.span(*match.span()), match[2], param.name, whole)
+            decoded = Decoded(value, text)
+            for match in references_in(decoded.text):
+                whole = value is param.value and match.span() == (0, len(decoded.text))
+                yield Reference(decoded.span(*match.span()), match[2], param.name, whole)
 
 
 def reference_at(snapshot: Snapshot, offset: int) -> tuple[Reference, int] | None:
@@ -300,7 +327,7 @@ def _filled_value(value: Value, text: str, known: Mapping[Span, Any]) -> Value:
         return msgspec.structs.replace(value, entries=entries)
     if value.kind != "text" or "{{" not in text[value.span[0] : value.span[1]]:
         return value
-    decoded = _Decoded(value, text)
+    decoded = Decoded(value, text)
     strings = _in_strings(decoded.text)
     pieces: list[Piece] = []
     at = 0
@@ -321,7 +348,7 @@ def _filled_value(value: Value, text: str, known: Mapping[Span, Any]) -> Value:
     return msgspec.structs.replace(value, pieces=(*pieces, *decoded.pieces(at, len(decoded.text))))
 
 
-class _Decoded:
+class Decoded:
     """A value's text, whose parts lead back to the source quickly however many pieces it has."""
 
     def __init__(self, value: Value, source: str) -> None:
@@ -446,8 +473,8 @@ def secrets_of(value: Json) -> Iterator[tuple[tuple[str, ...], str, bool]]:
         elif is_list(here):
             stack += [((*path, str(number)), item) for number, item in enumerate(here)]
         elif isinstance(here, str) and SECRET in here:
-            for match in _REFERENCE.finditer(here):
-                if not match[1] and match[2].startswith(SECRET):
+            for match in references_in(here):
+                if match[2].startswith(SECRET):
                     yield path, match[2].removeprefix(SECRET), match.span() == (0, len(here))
 
 
@@ -494,7 +521,7 @@ def example_references(snapshot: Snapshot, variables: Variables) -> list[tuple[S
 
 
 def _of_example(span: Span, text: str, variables: Variables) -> Iterator[tuple[Span, Diag | None]]:
-    names = [match[2] for match in _REFERENCE.finditer(text) if not match[1]]
+    names = [match[2] for match in references_in(text)]
     if not variables.in_use:
         names = [name for name in names if name.startswith(SECRET)]
     unknown = [name for name in filled_json(text, variables)[1] if not name.startswith(SECRET)]

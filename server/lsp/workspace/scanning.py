@@ -291,7 +291,8 @@ class Scanner:
         from tamis.server.runtime.tools.loader import MAX_BYTES, FoundFile, read_manifest_file
 
         name = os.path.basename(path)
-        if self._workspace.is_open(path) or name in CONFIGURATION:
+        # The index has the folder's own settings, for the places of variables.
+        if self._workspace.is_open(path) or (name in CONFIGURATION and path != f"{root.path.rstrip('/')}/tamis.toml"):
             return
         size = stamp[1] if stamp is not None else 0
         limit = MAX_JSON_BYTES if may_be_workflow(name) else MAX_BYTES

@@ -290,12 +290,14 @@ class Workspace:
         faults: tuple[Fault, ...] = ()
         if document.kind == "settings" and document.path is not None:
             faults = _settings_faults(document.path, document.text, root)
+        roots = tuple(root.path for root in self._roots)
         neighbours = None
         if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
             neighbours = root.texts
         if known is not None and known.settings == settings:
             same = known.registry is registry and known.folder == facts and known.script == script
             same = same and known.settings_faults == faults and known.is_graph == is_graph and known.mcp == mcp
+            same = same and known.roots == roots
             if same and known.neighbours == (neighbours or {}) and known.workflows == workflows:
                 return known
         else:
@@ -316,6 +318,7 @@ class Workspace:
             settings_faults=faults,
             is_graph=is_graph,
             mcp=mcp,
+            roots=roots,
         )
         if reading is not None:
             snapshot.__dict__["manifest"] = reading
