@@ -90,5 +90,7 @@ def test_the_guide_shows_the_host_as_it_is(name: str) -> None:
 
 
 def test_every_host_is_tested() -> None:
-    files = {path.relative_to(HOSTS).as_posix() for path in HOSTS.rglob("*.*") if path.is_file() and path.suffix != ".pyc"}
+    files = {
+        path.relative_to(HOSTS).as_posix() for path in HOSTS.rglob("*.*") if path.is_file() and path.suffix != ".pyc"
+    }
     assert files == {*COMMANDS, "python/messages.py"}  # which is no host: test_messages.py imports it
