@@ -133,6 +133,6 @@ def test_any_text_of_any_kind(pieces: list[str], name: str, data: st.DataObject)
 def test_completion_in_a_large_half_written_text_takes_bounded_time(name: str, unit: str) -> None:
     text = "<ACTION>" * (name == "a.md") + unit * (400_000 // len(unit))
     snapshot = Snapshot(f"/w/{name}", kind_of(name, ""), text, REGISTRY)
-    started = time.perf_counter()
+    started = time.process_time()
     complete(snapshot, len(text))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

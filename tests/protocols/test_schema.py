@@ -277,9 +277,9 @@ def test_alternatives_that_all_recurse_end_in_bounded_time():
     deep: Any = {}
     for _ in range(12):
         deep = {"a": deep}
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert not plan.check(deep).valid
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 # Names

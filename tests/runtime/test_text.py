@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +154,21 @@ def test_a_fenced_vcp_block_is_an_example_and_not_run(root: Path) -> None:  # F1
 
 
 def test_parallel_mode_overlaps_and_keeps_the_order_of_results(root: Path) -> None:  # V15
-    make_tool(root, "slow", "import json, sys, time\ntime.sleep(2)\nprint(json.dumps(json.load(sys.stdin)))")
-    text = "\n".join(vcp("slow", text=str(number)) for number in range(3))
-    started = time.monotonic()
-    result = run_text(root, text, mode="parallel")
-    assert time.monotonic() - started < 5.5  # of six one after the other
+    # each run ends only when all have begun
+    waits = "import json, os, sys, time\nwhile not os.path.exists('go'): time.sleep(0.05)\nprint(json.dumps(json.load(sys.stdin)))"
+    folder = make_tool(root, "waits", waits)
+    text = "\n".join(vcp("waits", text=str(number)) for number in range(3))
+    begun: set[str] = set()
+
+    def on_event(call_id: str, state: str) -> None:
+        if state == "executing":
+            begun.add(call_id)
+        if len(begun) == 3:
+            (folder / "go").touch()
+
+    runtime = Runtime(root)
+    context = runtime.call_context(on_event=on_event)
+    result = asyncio.run(execute_text(runtime.read(text), context, TextOptions(mode="parallel")))
     assert [item.output for item in result.results] == [{"text": "0"}, {"text": "1"}, {"text": "2"}]
 
 
