@@ -251,15 +251,39 @@ def sweep(folder: Opened, since: int = 0) -> list[str]:
     Said too is what the run made or changed since `since` (`file_time`) and somebody else may fall for: files that other
     programs obey, links that lead out, names that a terminal would act on. Nobody can set back the time of change.
     """
-    notes: list[str] = []
+    notes = _Notes()
     try:
         _sweep(folder, since, notes)
     except OSError as error:
-        notes.append(f"{shown(folder.path)} could not be looked through: {error.strerror}")
-    return notes
+        notes.add(f"{shown(folder.path)} could not be looked through: {error.strerror}", weighty=True)
+    return notes.said(shown(folder.path))
 
 
-def _sweep(folder: Opened, since: int, notes: list[str]) -> None:
+class _Notes:
+    """What is said of a folder, in bounded number: a run that leaves much cannot hide among it what others obey."""
+
+    def __init__(self) -> None:
+        self._weighty: list[str] = []
+        self._others: list[str] = []
+        self._count = 0
+
+    def add(self, note: str, *, weighty: bool) -> None:
+        """One more; what others obey stands before all else."""
+        self._count += 1
+        notes = self._weighty if weighty else self._others
+        if len(notes) < _MAX_SAID:
+            notes.append(note)
+
+    def said(self, folder: str) -> list[str]:
+        """The notes, and how many more there would be."""
+        notes = [*self._weighty, *self._others]
+        if self._count <= _MAX_SAID:
+            return notes
+        left = self._count - _MAX_SAID + 1
+        return [*notes[: _MAX_SAID - 1], f"{folder}: {left} more such things, which are not named"]
+
+
+def _sweep(folder: Opened, since: int, notes: _Notes) -> None:
     top = _top(folder)
     try:
         shares_group = bool(os.fstat(top).st_mode & stat.S_ISGID)
@@ -267,8 +291,9 @@ def _sweep(folder: Opened, since: int, notes: list[str]) -> None:
             text = _put_in_order(entry, since, shares_group=shares_group)
             if entry.info is not None and entry.info.st_ctime_ns >= since:
                 text = "; ".join(filter(None, (text, *_warnings(entry))))
-            if text and len(notes) < _MAX_SAID:
-                notes.append(f"{shown(posixpath.join(folder.path, entry.path))}: {text}")
+            if text:
+                weighty = is_obeyed(entry.path)
+                notes.add(f"{shown(posixpath.join(folder.path, entry.path))}: {text}", weighty=weighty)
     finally:
         os.close(top)
 

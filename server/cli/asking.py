@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalField, ExecutionResult
-from tamis.server.cli.outputs import Paint, asking, warn, write_note, write_question
+from tamis.server.cli.outputs import Paint, asking, warn, write_asked, write_note, write_question
 from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question, Reply
 
 if TYPE_CHECKING:
@@ -106,6 +106,9 @@ def tell_beside(result: ExecutionResult, told: set[str]) -> None:
             write_note(line)
 
 
+SHOWN_CHARS = 1_000
+"""So much of an argument is shown at first."""
+KEYS_OF_MORE = "[m] show all of the arguments  [n] no (default)  [q] no, and no to all that follows: "
 KEYS = "[y] yes, once  [s] yes, for the rest of this command  [n] no (default)  [q] no, and no to all that follows: "
 _MEANINGS: dict[str, Literal["once", "session", "no", "quit"]] = {
     **dict.fromkeys(("y", "yes"), "once"),
@@ -190,33 +193,51 @@ def asker(read_line: Callable[[], bytes], forget: Callable[[], object] = lambda:
 
 
 async def _allow(question: Question, typed: _Typed, paint: Paint) -> tuple[Reply, bool]:
-    """Whether a call may run; and whether the person refused all that follow."""
-    from tamis.protocols.observation import cut_middle
-
+    """Whether a call may run; and whether the person refused all that follow. One says yes to what was shown, whole."""
     granted = question.permissions.granted
     rights = [
         *(f"write {path}" for path in granted.write),
         *(f"read {path}" for path in granted.read),
         *(f"connect to {host}" for host in granted.hosts),
+        *(f"use {capability}" for capability in granted.capabilities),
+        *(f"be given the secret {name}" for name in granted.secrets or ()),
     ]
     write_note()
-    write_note("Run ", paint("1", question.tool_id), f" ({question.display_name})?")
-    for name, value in question.args.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        # each in one line, with its end, and nothing that the terminal obeys or does not show
-        write_note(f"  {name} = {cut_middle(text, 400)}")
+    write_note("Run ", paint("1", question.tool_id), "?")
+    if question.display_name != question.tool_id:
+        write_asked(f"  called {question.display_name}")
+    whole = _show_args(question.args, SHOWN_CHARS)
     if rights:
-        write_note(f"  may {', '.join(rights)}")
+        write_asked(f"  may {', '.join(rights)}")
     for _ in range(MAX_ASKED):
-        write_question(KEYS)
+        write_question(KEYS if whole else KEYS_OF_MORE)
         answer = (await typed.line()).decode("utf-8", "replace").strip().lower()
         meaning = _MEANINGS.get(answer)
-        if meaning == "once" or meaning == "session":
+        if not whole and (answer in ("m", "more") or meaning in ("once", "session")):
+            # also for a yes: it would be one to what nobody saw
+            _show_args(question.args, None)
+            whole = True
+        elif meaning == "once" or meaning == "session":
             return Reply(answer="allow", scope=meaning), False
-        if meaning is not None:
+        elif meaning is not None:
             return Reply(answer="deny"), meaning == "quit"
-        write_note(f"'{answer[:40]}' is none of the keys.")
+        else:
+            write_note(f"'{answer[:40]}' is none of the keys.")
     return Reply(answer="deny"), False
+
+
+def _show_args(args: dict[str, Any], most: int | None) -> bool:
+    """Shows the arguments, each with so many characters; whether that was all of them."""
+    from tamis.protocols.observation import cut_middle
+
+    whole = True
+    for name, value in args.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        shown = text if most is None else cut_middle(text, most)
+        whole = whole and shown == text
+        # with its end, folded, and nothing that the terminal obeys or does not show
+        write_asked(f"  {name} = {shown}")
+    return whole
 
 
 async def _choose(question: Question, lines: _Typed) -> Reply:
@@ -224,9 +245,9 @@ async def _choose(question: Question, lines: _Typed) -> Reply:
     from tamis.server.runtime.execution.approvals.replies import chosen, question_text
 
     write_note()
-    write_note(question_text(question))
+    write_asked(question_text(question))
     for number, option in enumerate(question.options, 1):
-        write_note(f"  {number} = {option.label}")
+        write_asked(f"  {number} = {option.label}")
     for _ in range(MAX_ASKED):
         write_question(f"[1-{len(question.options)}, Enter declines] ")
         typed = (await lines.line()).decode("utf-8", "replace").strip()
@@ -253,12 +274,12 @@ async def _fill(question: Question, form: Sequence[ApprovalField], lines: _Typed
         return line.decode("utf-8", "replace").strip()
 
     write_note()
-    write_note(question_text(question))
+    write_asked(question_text(question))
     for field in form:
         about = "" if field.description is UNSET else f": {field.description}"
-        write_note(f"  {field.title}{about}{'' if field.required else ' (may be left out)'}")
+        write_asked(f"  {field.title}{about}{'' if field.required else ' (may be left out)'}")
         if field.error is not UNSET:
-            write_note(f"    the answer before does not fit: {field.error}")
+            write_asked(f"    the answer before does not fit: {field.error}")
     content: dict[str, Any] = {}
     try:
         if (await typed(ANSWERS_FORM)).lower() not in ("y", "yes"):
@@ -267,7 +288,7 @@ async def _fill(question: Question, form: Sequence[ApprovalField], lines: _Typed
             value = await _field(field, typed)
             if value is not None:
                 content[field.name] = value
-        write_note(f"Answer: {json.dumps(content, ensure_ascii=False)}")
+        write_asked(f"Answer: {json.dumps(content, ensure_ascii=False)}")
         if (await typed("Send this to the server? [y] yes  [n] no, decline (default): ")).lower() not in ("y", "yes"):
             return Reply(answer="deny")
     except EOFError:
@@ -281,7 +302,7 @@ async def _field(field: ApprovalField, typed: Callable[[str], Awaitable[str]]) -
 
     choices = [] if field.options is UNSET else field.options
     for number, choice in enumerate(choices, 1):
-        write_note(f"  {number} = {choice.title}")
+        write_asked(f"  {number} = {choice.title}")
     how = {"string": "a number" if choices else "", "array": "numbers with commas", "boolean": "y or n"}.get(
         field.type, field.type
     )

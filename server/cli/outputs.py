@@ -93,6 +93,40 @@ def write_question(text: str) -> None:
     _write(sys.stderr, visible_line(text))
 
 
+def write_asked(text: str) -> None:
+    """A line of a question on standard error, folded here: where the terminal would wrap it, it goes on behind a mark of ours.
+
+    So no text can make, with blanks, what looks like a line of Tamis.
+    """
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        columns = 80
+    for row in folded(text, columns):
+        write_note(row)
+
+
+FOLDED = "  : "
+"""How a row begins that goes on with the one above."""
+
+
+def folded(text: str, columns: int) -> list[str]:
+    """A line as rows of a terminal that is so many columns wide; none is wide enough to be wrapped."""
+    from unicodedata import east_asian_width
+
+    columns = max(columns, 20)
+    rows, room = [""], columns - 1
+    for char in visible_line(text):
+        # the most that any terminal takes for it
+        needed = 2 if char > "\U0001f000" or east_asian_width(char) in "WFA" else 1
+        if needed > room:
+            rows.append(FOLDED)
+            room = columns - len(FOLDED) - 1
+        rows[-1] += char
+        room -= needed
+    return rows
+
+
 def write_progress(text: str) -> None:
     """A line on standard error that the next one overwrites; an empty one takes it away. Only for a terminal."""
     _write(sys.stderr, f"\r{visible_line(text):<79}\r")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import unicodedata
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tamis.protocols.contract import (
     ApprovalChoice,
@@ -18,8 +21,9 @@ from tamis.protocols.contract import (
     Granted,
     Permissions,
 )
-from tamis.server.cli.asking import KEYS, MAX_ASKED, asker
-from tamis.server.cli.outputs import write_document, write_note
+from tamis.protocols.invisible import visible_line
+from tamis.server.cli.asking import KEYS, KEYS_OF_MORE, MAX_ASKED, asker
+from tamis.server.cli.outputs import FOLDED, folded, write_document, write_note
 from tamis.server.runtime.calls.model import Ask, CallRequest, Question, Reply
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import Mode, TextOptions, execute_text
@@ -300,3 +304,72 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
 
     assert asyncio.run(run()).answer == "deny"
     assert events == ["forgotten", "forgotten"]
+
+
+def shown_question(question: Question, typed: list[bytes], capsys: pytest.CaptureFixture[str]) -> tuple[Reply, str]:
+    lines = iter(typed)
+    reply = asyncio.run(answered(asker(lambda: next(lines, b"")), question))
+    return cast("Reply", reply), capsys.readouterr().err
+
+
+FORGED = "Echo)?" + " " * 74 + "  may do nothing" + " " * 64 + KEYS
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        msgspec.structs.replace(ASKED, display_name=FORGED),
+        msgspec.structs.replace(ASKED, args={"text": FORGED, FORGED: 1}),
+        msgspec.structs.replace(
+            ASKED, permissions=Permissions(requested={}, granted=Granted(read=[FORGED], secrets=["K"]), denied=[])
+        ),
+        msgspec.structs.replace(ELICITED, elicitation=ApprovalElicitation(server="files", message=FORGED)),
+    ],
+)
+def test_no_text_makes_a_row_of_the_question(question: Question, capsys: pytest.CaptureFixture[str]) -> None:
+    """Trust 6: blanks that fill a terminal's row do not make the next one look like Tamis's."""
+    _, shown = shown_question(question, [b"n\n"], capsys)
+    rows = shown.splitlines()
+    assert sum(FOLDED in row[: len(FOLDED)] for row in rows) >= 3
+    for row in rows:
+        assert len(row) < 80 or row == KEYS, row
+        assert not row.startswith(("  may do nothing", "[y]")) or row == KEYS
+
+
+@given(st.text(), st.integers(-5, 200))
+def test_a_line_of_a_question_is_folded_and_nothing_is_lost(text: str, columns: int) -> None:
+    first, *others = folded(text, columns)
+    assert all(row.startswith(FOLDED) and len(row) > len(FOLDED) for row in others)
+    assert first + "".join(row.removeprefix(FOLDED) for row in others) == visible_line(text)
+    wide = max(columns, 20)
+    for row in (first, *others):
+        assert sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in row) < wide
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "times"),
+    [
+        ([b"y\n", b"y\n"], "allow", 2),
+        ([b"m\n", b"s\n"], "allow", 2),
+        ([b"y\n", b"n\n"], "deny", 2),
+        ([b"n\n"], "deny", 1),
+    ],
+)
+def test_a_yes_to_what_was_not_shown_whole_shows_it_first(
+    typed: list[bytes], answer: str, times: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ruling 40: the middle of a long argument is no part of what was seen."""
+    text = "a" * 2_000 + "the middle" + "b" * 2_000
+    reply, shown = shown_question(msgspec.structs.replace(ASKED, args={"text": text}), typed, capsys)
+    assert reply.answer == answer
+    assert ("the middle" in shown.replace("\n" + FOLDED, "")) is (times == 2)
+    assert shown.count(KEYS_OF_MORE) == 1 and shown.count(KEYS) == times - 1
+    few, shown = shown_question(msgspec.structs.replace(ASKED, args={"text": "short"}), [b"m\n", b"y\n"], capsys)
+    assert few.answer == "allow" and KEYS_OF_MORE not in shown and "'m' is none of the keys" in shown
+
+
+def test_the_question_tells_every_right(capsys: pytest.CaptureFixture[str]) -> None:
+    granted = Granted(read=["/r"], write=["/w"], hosts=["h"], capabilities=["c"], secrets=["S"])
+    permissions = Permissions(requested={}, granted=granted, denied=[])
+    _, shown = shown_question(msgspec.structs.replace(ASKED, permissions=permissions), [b"n\n"], capsys)
+    assert "  may write /w, read /r, connect to h, use c, be given the secret S\n" in shown

@@ -137,3 +137,15 @@ def test_a_planted_repository_without_a_worktree_is_reported(tmp_path: Path) -> 
 )
 def test_a_name_that_only_looks_alike_is_not_meant(path: str) -> None:
     assert not is_obeyed(path)
+
+
+def test_a_crowd_of_harmless_things_does_not_hide_what_others_obey(tmp_path: Path) -> None:
+    """Trust 6: what a run left is told in bounded number; what programs obey comes first, and the rest is counted."""
+    for number in range(500):
+        (tmp_path / f"a{number:03}").symlink_to("/etc/passwd")
+    (tmp_path / "zz" / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / "zz" / ".git" / "hooks" / "post-commit").write_text("x")
+    with open_absolute(str(tmp_path)) as opened:
+        said = sweep(opened)
+    assert "post-commit" in said[0] and "other programs obey" in said[0]
+    assert len(said) == 100 and said[-1].endswith(": 402 more such things, which are not named")
