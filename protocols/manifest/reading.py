@@ -340,13 +340,15 @@ def _field(root: JsonNode, name: str) -> JsonNode | None:
 
 # The shape of ids and versions
 
+_PLAIN_ID = re.compile(r"\w[\w.-]*+(?::[\w.-]++)*", re.ASCII)
+"""Most ids: none of the faults."""
 _ID_FAULTS = (
-    (re.compile(r"\s"), "blanks are not allowed"),
-    (re.compile(rf"[\x00-\x1f\x7f{NOT_IN_NAMES}]"), "it holds an invisible character"),
-    (re.compile(r"[<>\"'`&=「」«»]"), "it holds a character that calls use as markup"),
-    (re.compile(r"@"), "@ sets off a version in calls"),
-    (re.compile(r"[,;|{}\\]"), "it holds a separator"),
-    (re.compile(r"^[/!?:-]|[:/]$"), "it begins or ends with punctuation"),
+    (lazy(r"\s"), "blanks are not allowed"),
+    (lazy(rf"[\x00-\x1f\x7f{NOT_IN_NAMES}]"), "it holds an invisible character"),
+    (lazy(r"[<>\"'`&=「」«»]"), "it holds a character that calls use as markup"),
+    (lazy(r"@"), "@ sets off a version in calls"),
+    (lazy(r"[,;|{}\\]"), "it holds a separator"),
+    (lazy(r"^[/!?:-]|[:/]$"), "it begins or ends with punctuation"),
 )
 
 
@@ -356,6 +358,8 @@ def tool_id_fault(tool_id: str) -> str | None:
         return "it is empty"
     if len(tool_id) > MAX_NAME_CHARS:
         return f"it has more than {MAX_NAME_CHARS} characters"
+    if _PLAIN_ID.fullmatch(tool_id):
+        return None
     return next((reason for pattern, reason in _ID_FAULTS if pattern.search(tool_id)), None)
 
 

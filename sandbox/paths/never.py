@@ -294,7 +294,6 @@ MARKS = frozenset((".git", ".hg", ".svn", "tamis.toml", ".vscode", ".idea"))
 """A folder that holds one of these is the root of a project."""
 _NAMES = MARKS | SECRET_NAMES | {".env", ".envrc", ".direnv", ".secrets", ".htpasswd", ".yarnrc", ".aider.conf.yml"}
 _PATTERNS = (".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "id_*.pub")
-_MATCHES = re.compile("|".join([*map(fnmatch.translate, _PATTERNS), r"id_[^.]*\Z"]))
 _SETTLED_NS = 1_000_000_000
 _KEPT = 256
 _known: dict[tuple[int, int, int, int], tuple[bool, tuple[Hidden, ...]]] = {}
@@ -318,7 +317,13 @@ def hidden_in(folder: Opened, *, is_project: bool) -> tuple[Hidden, ...]:
 
 def is_hidden_name(name: str) -> bool:
     """Whether a name is masked at the top of a project."""
-    return name in _NAMES or _MATCHES.match(name) is not None
+    return name in _NAMES or _matches().match(name) is not None
+
+
+@functools.cache
+def _matches() -> re.Pattern[str]:
+    # not at a start that looks at no folder of a project
+    return re.compile("|".join([*map(fnmatch.translate, _PATTERNS), r"id_[^.]*\Z"]))
 
 
 def _look(folder: Opened) -> tuple[bool, tuple[Hidden, ...]]:

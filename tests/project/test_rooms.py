@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tamis.protocols import contract
+from tests.sample_tools import make_tool
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -149,7 +151,9 @@ def test_no_module_is_in_a_circle() -> None:
         visit(name, [])
 
 
-HEAVY = {"pygls", "lsprotocol", "jsonschema", "lxml", "attrs", "asyncio", "importlib.metadata", "pathspec"}
+HEAVY = {"pygls", "lsprotocol", "jsonschema", "lxml", "attrs", "asyncio", "importlib.metadata", "pathspec"} | {
+    "typing_extensions"
+}
 # What reads manifests and compiles schemas: a folder without tools, and one whose reading was kept, need none of it.
 READING = {"tamis.protocols.manifest.embedded", "tamis.protocols.jsontext.parse", "tamis.protocols.schema.plan"}
 
@@ -186,3 +190,40 @@ def test_a_command_starts_without_heavy_imports(words: list[str], allowed: set[s
     loaded = set(done.stderr.decode().rpartition("LOADED ")[2].split())
     assert "tamis.server.cli.main" in loaded, done.stderr.decode()[-2000:]
     assert not (loaded & (HEAVY | READING)) - allowed
+
+
+CALLING = {
+    "tamis.protocols.messages",
+    "tamis.server.runtime.calls.model",
+    "tamis.server.runtime.execution.pipeline",
+    "tamis.server.runtime.handlers.service.clock",
+    "tamis.server.runtime.tools.method_metadata",
+    "tamis.server.mcp.asking",
+}
+"""What only a call needs."""
+
+
+def test_a_list_of_tools_loads_nothing_that_only_calls_need(tmp_path: Path) -> None:
+    """mcp, Bars: a client connects before anything is called."""
+    (tmp_path / "tamis.toml").write_text('builtin = ["system:get_current_time"]\n')
+    make_tool(tmp_path, "core:echo")
+    told = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    messages = [{"id": 1, "method": "initialize", "params": told}, {"id": 2, "method": "tools/list"}]
+    code = (
+        "import sys; from tamis.server.cli.main import main; main(['mcp']);"
+        "sys.stderr.write('LOADED ' + ' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in messages).encode(),
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+    )
+    listed = json.loads(done.stdout.splitlines()[1])["result"]["tools"]
+    assert {one["name"] for one in listed} == {"core_echo", "system_get_current_time"}
+    loaded = set(done.stderr.decode().rpartition("LOADED ")[2].split())
+    assert "tamis.server.mcp.tools" in loaded
+    assert loaded & (CALLING | HEAVY) == {"asyncio"}

@@ -18,6 +18,7 @@ import msgspec
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.invisible import LINE_SEPARATORS, NOT_IN_NAMES
 from tamis.protocols.manifest.reading import ExternalScript, Manifest, ManifestReading, read_manifest
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import LineIndex
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.files import can_be_path
@@ -45,7 +46,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _ESCAPE = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$[A-Za-z_{(]|%[A-Za-z_]+%")
 # Control and direction characters, and the separators that some systems read as a line's end.
-_UNSEEN = re.compile(rf"[\x00-\x1f\x7f-\x9f{LINE_SEPARATORS}{NOT_IN_NAMES}]")
+_UNSEEN = lazy(rf"[\x00-\x1f\x7f-\x9f{LINE_SEPARATORS}{NOT_IN_NAMES}]")
 
 
 class BadPattern(ValueError):  # noqa: N818 (a refusal, not a fault of the program)
@@ -99,7 +100,7 @@ def _check_spelling(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise BadPattern("the path holds characters that have no bytes") from None
-    if _UNSEEN.search(text):
+    if not (text.isascii() and text.isprintable()) and _UNSEEN.search(text):
         raise BadPattern("the path holds a NUL, a control character or one that cannot be seen")
     if text != text.strip():
         raise BadPattern("the path begins or ends with a blank")

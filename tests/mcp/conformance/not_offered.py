@@ -2,7 +2,7 @@
 
 OWN_PROMPTS = "Prompts are the instructions for text protocols; a folder brings none of its own"
 OWN_RESOURCES = "Resources are what Tamis has: tools, profiles, files behind `fam://`, results; a folder brings no addresses of its own"
-QUESTIONS = "A person is asked for approvals, and before 2026-07-28 for what a tool's MCP server asks; tools of a folder ask nothing"
+QUESTIONS = "A person is asked for approvals, and for what a tool's MCP server asks; tools of a folder ask nothing"
 SAMPLING = (
     "Nothing of the client's model is asked for (sampling), and its folders only before 2026-07-28, on stdio (roots)"
 )

@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.check import to_problem, told
 from tamis.protocols.contract import ErrorType
 from tamis.protocols.manifest.reading import ServiceMethod
-from tamis.protocols.messages import ServiceCancel, ServiceInvoke
 from tamis.protocols.observation import plain
-from tamis.protocols.schema.plan import Plan
-from tamis.server.runtime.calls.model import HostError
 from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.tools.builtin import is_own
-from tamis.server.runtime.tools.host_services import HostMethod
-from tamis.server.runtime.tools.method_metadata import alike
 from tamis.server.runtime.tools.registry import Tool
+
+if TYPE_CHECKING:
+    # a list of tools asks for their problems alone: what calls need is loaded with the first one
+    from tamis.protocols.schema.plan import Plan
+    from tamis.server.runtime.tools.host_services import HostMethod
 
 Work = Callable[[Invocation], Awaitable[Any]]
 MAX_ERROR_CHARS = 2_000
@@ -77,7 +77,7 @@ class ServiceRunner:
 
 def own_problem(tool: Tool, service: str, method: str, services: HandlerServices) -> str:
     """Why one of Tamis's own methods cannot be called."""
-    if own_method(service, method) is None:
+    if (service, method) not in _OWN:
         return f"the service '{service}' of Tamis has no method '{method}'"
     if service == "File" and not tool.manifest.security_context.file_access.allow_write:
         return (
@@ -90,36 +90,30 @@ def own_problem(tool: Tool, service: str, method: str, services: HandlerServices
     return ""
 
 
+_OWN = {
+    ("WorldState", "read"): "state.read_world",
+    ("PrivateState", "read"): "state.read_private",
+    ("PrivateState", "update"): "state.update_private",
+    ("Events", "publish"): "clock.publish",
+    ("File", "Write"): "files.write",
+    ("File", "Append"): "files.append",
+    ("File", "ApplyEdit"): "files.apply_edit",
+    ("system", "get_current_time"): "clock.get_current_time",
+    ("system", "task_status"): "clock.task_status",
+}
+"""Tamis's own methods: the module of this room and the function there, which is loaded with its first call."""
+
+
 @lru_cache(maxsize=64)
 def own_method(service: str, method: str) -> Callable[[Invocation], Awaitable[Any]] | None:
     """What runs the calls of an own method, or None: it gives the output, or raises ``Stopped``."""
-    # Each room of them is loaded with its first call.
-    match (service, method):
-        case ("WorldState", "read"):
-            from tamis.server.runtime.handlers.service.state import read_world as run
-        case ("PrivateState", "read"):
-            from tamis.server.runtime.handlers.service.state import read_private as run
-        case ("PrivateState", "update"):
-            from tamis.server.runtime.handlers.service.state import update_private as run
-        case ("Events", "publish"):
-            from tamis.server.runtime.handlers.service.clock import publish as run
-        case ("File", "Write"):
-            from tamis.server.runtime.handlers.service.files import write as run
-        case ("File", "Append"):
-            from tamis.server.runtime.handlers.service.files import append as run
-        case ("File", "ApplyEdit"):
-            from tamis.server.runtime.handlers.service.files import apply_edit as run
-        case ("system", "get_current_time"):
-            from tamis.server.runtime.handlers.service.clock import get_current_time as run
-        case ("system", "task_status"):
-            from tamis.server.runtime.handlers.service.clock import task_status as run
-        case _:
-            return None
-    return run
+    module, _, name = _OWN.get((service, method), "").partition(".")
+    return getattr(import_module(f"tamis.server.runtime.handlers.service.{module}"), name) if module else None
 
 
 async def _invoked(call: Invocation, method: HostMethod) -> Any:
-    from tamis.server.runtime.calls.model import Stopped
+    from tamis.protocols.messages import ServiceCancel, ServiceInvoke
+    from tamis.server.runtime.calls.model import HostError, Stopped
     from tamis.server.runtime.calls.outputs import failed
     from tamis.server.runtime.calls.running_calls import in_time
 
@@ -150,6 +144,7 @@ async def _invoked(call: Invocation, method: HostMethod) -> Any:
 
 def adapted(call: Invocation, method: HostMethod) -> dict[str, Any]:
     """The arguments under the method's own names and types (V46). Raises ``Stopped`` for a method that cannot take them (V47)."""
+    from tamis.protocols.check import to_problem, told
     from tamis.server.runtime.calls.outputs import failed
 
     if call.tool.manifest.parameters == method.manifest.parameters:
@@ -172,6 +167,8 @@ def adapted(call: Invocation, method: HostMethod) -> dict[str, Any]:
 
 def _renamed(args: dict[str, Any], plan: Plan) -> dict[str, Any]:
     """Arguments that the method knows by a name that differs in case or separators only, under that name."""
+    from tamis.server.runtime.tools.method_metadata import alike
+
     declared = plan.names
     by_likeness: dict[str, list[str]] = {}
     for name in declared:
