@@ -27,7 +27,7 @@ from tamis.server.analysis.answers import Finding, Related, Tag
 from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, function_of
 from tamis.server.analysis.lints.directives import levels_of, silenced, with_levels
 from tamis.server.analysis.lints.lint import lint_manifest, lint_text
-from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
+from tamis.server.analysis.manifests import Findings, manifest_findings, plugin_findings, profile_findings
 from tamis.server.analysis.running.expectations import expectation_findings
 from tamis.server.analysis.running.variables import (
     Filled,
@@ -161,7 +161,8 @@ def diagnose_first(snapshot: Snapshot) -> list[Finding] | None:
 def first_of_manifest(snapshot: Snapshot) -> list[Finding]:
     """The findings of a manifest's reading alone."""
     levels = levels_of(snapshot)
-    findings = with_levels([to_finding(diag, related) for diag, related in manifest_findings(snapshot)], levels)
+    diagnostics = _once(snapshot, manifest_findings(snapshot))
+    findings = with_levels([to_finding(diag, related) for diag, related in diagnostics], levels)
     # Which comments silence nothing is only known when there is nothing more to silence.
     return _capped(silenced(snapshot, findings, levels)[0])
 
@@ -171,8 +172,20 @@ def of_manifest(snapshot: Snapshot) -> list[Finding]:
     if _is_long(snapshot):
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
-    diagnostics = [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)]
+    diagnostics = _once(snapshot, [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)])
     return _judged(snapshot, _with_variables(snapshot, diagnostics) if "{{" in snapshot.text else diagnostics, levels)
+
+
+_UNUSABLE = frozenset(("MF502", "MF503", "MF505", "MF506", "MF511", "MF531", "MF533", "MF534"))
+"""Errors that say that a value is none that can be used."""
+
+
+def _once(snapshot: Snapshot, diagnostics: Findings) -> Findings:
+    """The findings without those that look into a value which cannot be used at all: that is one fault, and the error says it."""
+    unusable = {diag.span for diag in snapshot.manifest.diagnostics if diag.code in _UNUSABLE}
+    if not unusable:
+        return diagnostics
+    return [one for one in diagnostics if one[0].code in _UNUSABLE or one[0].span not in unusable]
 
 
 def of_profile(snapshot: Snapshot) -> list[Finding]:

@@ -20,6 +20,7 @@ from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import MAPS
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
+from tamis.server.analysis.lints.handler import pin_fix
 from tamis.server.analysis.lints.names import names_of
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.policy.path_grants import never_granted
@@ -181,7 +182,7 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
     diags = mend_broken_strings(snapshot.text, snapshot.manifest.diagnostics)
     if snapshot.settings.schema_diagnostics:
         diags = mend_lost_quotes(snapshot.text, diags)
-    manifest_findings: Findings = [(diag, ()) for diag in diags if id(diag) not in left]
+    manifest_findings: Findings = [(_with_hash(snapshot, diag), ()) for diag in diags if id(diag) not in left]
     root = snapshot.manifest.tree.root
     scans = snapshot.manifest.memory.scans
     seen = None if root is None else _looked_at(snapshot, root)
@@ -196,6 +197,16 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
         scans["beside"] = None if beside else seen
         manifest_findings += beside
     return manifest_findings
+
+
+def _with_hash(snapshot: Snapshot, diag: Diag) -> Diag:
+    """The finding of what is no hash, with the fix that writes the script's."""
+    root, script = snapshot.manifest.tree.root, snapshot.script
+    if diag.code != "MF533" or root is None or script is None or not script.sha256:
+        return diag
+    execution = root.get("execution")
+    node = execution.get("integrity") if execution is not None else None
+    return diag if node is None else msgspec.structs.replace(diag, fix=pin_fix(root, node, script))
 
 
 def _looked_at(snapshot: Snapshot, root: JsonNode) -> tuple[object, ...]:

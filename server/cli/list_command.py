@@ -72,9 +72,12 @@ def _print(arguments: argparse.Namespace, root: Path) -> int:
         text = first if len(first) <= 90 else first[:89] + "…"
         rows.append((paint("1", tool.tool_id.ljust(width)), f"  {tool.version:<8} {text}", *mark))
     write_rows(rows)
-    if not tools and (arguments.tag or arguments.query or arguments.namespace is not None):
-        named = "--namespace, " if arguments.namespace is not None else ""
-        warn(f"no registered tool fits {named}--tag and --query")
+    asked = [f"--tag '{tag}'" for tag in arguments.tag]
+    asked += [f"--namespace '{arguments.namespace}'"] if arguments.namespace is not None else []
+    asked += [f"--query '{arguments.query}'"] if (arguments.query or "").strip() else []
+    if not tools and asked and runtime.registry.tools:
+        together = " together" if len(asked) > 1 else ""
+        warn(f"no registered tool fits {' and '.join(asked)}{together}")
     elif not tools:
         write_line(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
     return 0

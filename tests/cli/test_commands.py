@@ -335,7 +335,13 @@ def test_a_timeout_that_is_no_number_above_zero_is_wrong_usage(root: Path, value
 
 
 def test_a_filter_that_fits_nothing_is_not_blamed_on_the_folders(root: Path) -> None:
-    assert tamis("list", "--tag", "nosuch", cwd=root).stderr == "tamis: no registered tool fits --tag and --query\n"
+    for words, told in (
+        (("--tag", "nosuch"), "--tag 'nosuch'"),
+        (("--query", "no such"), "--query 'no such'"),
+        (("--namespace", ""), "--namespace ''"),
+        (("--tag", "a", "--tag", "b", "--query", "c"), "--tag 'a' and --tag 'b' and --query 'c' together"),
+    ):
+        assert tamis("list", *words, cwd=root).stderr == f"tamis: no registered tool fits {told}\n"
 
 
 def test_check_uses_the_nearest_settings_below_the_root(root: Path) -> None:

@@ -66,6 +66,18 @@ def _suffix(handler: JsonNode, path: str, language: str) -> Found:
     return [(Diag("LN750", node.span, args, fix=_fix(handler, kind[1])), ())]
 
 
+def pin_fix(root: JsonNode, integrity: JsonNode, script: ScriptFile) -> Fix:
+    """Writes the hash of a manifest's script, or of its files together, as they are now."""
+    title = "Pin the files as they are now" if _pins_files(root) else "Pin the script as it is now"
+    return Fix(title, (Edit(integrity.start, integrity.end, quoted(script.sha256)),), "unsafe")
+
+
+def _pins_files(root: JsonNode) -> bool:
+    execution = object_at(root, "execution")
+    files = execution.get("files") if execution is not None else None
+    return files is not None and bool(files.items)
+
+
 def _fix(handler: JsonNode, wanted: tuple[str, ...]) -> Fix | None:
     node = handler.get("language")
     if not wanted or node is None:
@@ -136,15 +148,8 @@ class _Reader:
         if node is None or not pinned or not pinned.startswith("sha256-") or not self.script.sha256:
             return
         if pinned != self.script.sha256:
-            edit = Edit(node.start, node.end, quoted(self.script.sha256))
-            files = execution.get("files") if execution is not None else None
-            what = (
-                "the script"
-                if files is None or not files.items
-                else "the script and the files of execution.files together"
-            )
-            title = "Pin the script as it is now" if what == "the script" else "Pin the files as they are now"
-            self.add("LN759", node, {"what": what}, fix=Fix(title, (edit,), "unsafe"))
+            what = "the script and the files of execution.files together" if _pins_files(self.root) else "the script"
+            self.add("LN759", node, {"what": what}, fix=pin_fix(self.root, node, self.script))
 
     def _entry_point(self, facts: ScriptFacts) -> None:
         handler = object_at(self.root, "handler")
