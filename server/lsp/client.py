@@ -123,6 +123,8 @@ class Progress:
         self._client = client
         self._title = title
         self._cancel = cancel
+        self.given = token
+        """The token that the client gave its command."""
         self._token = token
         self._begun = self._ended = False
         self._making: asyncio.Task[None] | None = None

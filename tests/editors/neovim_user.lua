@@ -418,6 +418,57 @@ feature('shown_while', function()
   return { text = text, status = status, after = after, started = lua('return started ~= nil'), ended = lua('return ended.run.status') }
 end)
 
+feature('live', function()
+  lua("vim.cmd.edit('talks.vcp')")
+  wait('the client', 'return client() ~= nil')
+  lua([[
+    widest_of = {}
+    local plain = require('tamis.output').plain
+    require('tamis.output').plain = function(text)
+      local shown = plain(text)
+      table.insert(widest_of, shown)
+      return shown
+    end
+  ]])
+  lua("ended = nil vim.cmd('Tamis output') place('TOOL_REQUEST') vim.cmd('Tamis run')")
+  local text = wait('the last line', "for _, text in ipairs(virtual('tamis_runs')) do if text:find('half a line', 1, true) then return text end end")
+  local log = "vim.api.nvim_buf_get_lines(vim.fn.bufnr('tamis://output'), 0, -1, false)"
+  local while_running = wait('the lines', 'local all = ' .. log .. " return vim.list_contains(all, 'line 2999') and all")
+  local followed = lua([[
+    local buffer = vim.fn.bufnr('tamis://output')
+    local window = vim.fn.win_findbuf(buffer)[1]
+    return { at_end = vim.api.nvim_win_get_cursor(window)[1] == vim.api.nvim_buf_line_count(buffer), focus = vim.api.nvim_get_current_win() ~= window, modifiable = vim.bo[buffer].modifiable }
+  ]])
+  local widest = lua("local most = 0 for _, text in ipairs(widest_of) do most = math.max(most, vim.fn.strchars(text)) end return most")
+  lua("vim.cmd('Tamis cancel')")
+  wait('the end', 'return ended and ended.run')
+  local clock = lua("return table.concat(virtual('tamis_runs')):find('⏳', 1, true) == nil")
+  local last = wait('the outcome', 'local all = ' .. log .. " return all[#all]:find('cancelled', 1, true) and all[#all - 1] == 'half a line' and all[#all]")
+  lua([[
+    local window = vim.fn.win_findbuf(vim.fn.bufnr('tamis://output'))[1]
+    vim.api.nvim_win_call(window, function() vim.api.nvim_feedkeys('q', 'x', false) end)
+  ]])
+  return { text = text, log = while_running, followed = followed, last = last, widest = widest, clock_gone = clock, closed = lua("return #vim.fn.win_findbuf(vim.fn.bufnr('tamis://output')) == 0") }
+end)
+
+feature('plain', function()
+  return lua([[
+    local found = {}
+    for _, text in ipairs({
+      '\27[31mred\27[0m \27]0;title\7bell\7',
+      '10%\r50%\r100%',
+      'done\r',
+      'a\tb',
+      '\226\128\174back \194\155c1 \239\187\191',
+      '你好 😀 é',
+      'nul\0 \27(',
+    }) do
+      found[text] = require('tamis.output').plain(text)
+    end
+    return found
+  ]])
+end)
+
 feature('shown_after', function()
   open('calls.md')
   lua("place('<ACTION>') vim.cmd('Tamis run')")
@@ -615,6 +666,21 @@ feature('completed', function()
     told = told,
     lines = lua('return lines()'),
     stops = lua('return vim.snippet.active()'),
+  }
+end)
+
+feature('gone', function()
+  keys('<C-\\><C-n>')
+  lua("vim.cmd('edit! sleeps.vcp')")
+  wait('the client', 'return client() ~= nil')
+  lua("ended = nil place('TOOL_REQUEST') vim.cmd('Tamis run')")
+  wait('the run', "return require('tamis').status():find('t:sleep', 1, true)")
+  lua("notices = {} vim.notify = function(text) table.insert(notices, text) end for _, pid in ipairs(vim.api.nvim_get_proc_children(vim.fn.getpid())) do vim.uv.kill(pid, 9) end")
+  wait('the end', "return ended and not require('tamis').status():find('t:sleep', 1, true)")
+  return {
+    running = lua("return require('tamis.run').running() ~= nil"),
+    clock = lua("return table.concat(virtual('tamis_runs')):find('⏳', 1, true) ~= nil"),
+    told = lua('return { notices[#notices] }'),
   }
 end)
 

@@ -156,7 +156,7 @@ def test_help_has_tags_for_every_command(neovim: str, tmp_path: Path) -> None:
     assert "tamis-health\t" in tags
     lua = "".join(path.read_text("utf-8") for path in PLUGIN.rglob("*.lua"))
     verbs = re.findall(r"^  (\w+) = ", lua.partition("\nM.verbs = {")[2].partition("\n}\n")[0], re.M)
-    assert len(verbs) == 20
+    assert len(verbs) == 21
     groups = set(re.findall(r"^  (Tamis\w+) = 'Diagnostic", lua, re.M))
     events = set(re.findall(r"tamis\.event\('(Tamis\w+)'", lua))
     wanted = {*(f":Tamis-{verb}" for verb in verbs), *(f"hl-{group}" for group in groups), *events}

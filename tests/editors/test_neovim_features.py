@@ -36,11 +36,25 @@ PROPERTIES = {
 }
 
 
+TALKS = """import sys, time
+print("\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07bell\\x07 \\x9bc1 \\u202eback", file=sys.stderr)
+print("10%\\r50%\\r100%", file=sys.stderr)
+print("z" * 5000, file=sys.stderr)
+for number in range(3000):
+    print("line", number, file=sys.stderr)
+sys.stderr.write("half a line")
+sys.stderr.flush()
+time.sleep(60)
+"""
+
+
 def workspace(folder: Path) -> Path:
     """Tools that answer, ask and sleep, and texts that call them."""
     (folder / "tamis.toml").write_text("")
     make_tool(folder, "t:echo", properties=PROPERTIES, required=["text"])
     make_tool(folder, "t:ask", execution={"requireConfirmation": True})
+    make_tool(folder, "t:talks", TALKS)
+    (folder / "talks.vcp").write_text(vcp("t:talks", text="a") + "\n")
     make_tool(folder, "t:sleep", "import time\ntime.sleep(60)\n")
     (folder / "calls.md").write_text(CALLS)
     (folder / "asks.tam").write_text(tam({"command": "t:ask", "text": "a"}) + "\n")
@@ -231,6 +245,39 @@ def test_a_clock_stands_at_the_block_while_it_runs_and_its_end_after(
     assert re.fullmatch(r"✘ cancelled \d+ms", shown["after"])
 
 
+def test_what_a_tool_writes_stands_at_its_block_and_in_a_window_that_follows(seen: dict[str, Any]) -> None:  # issue 17
+    live = seen["live"]
+    assert re.fullmatch(r"⏳ \d+\.\ds half a line", live["text"])
+    assert live["followed"] == {"at_end": True, "focus": True, "modifiable": False}
+    assert len(live["log"]) == 2000
+    assert live["log"][-1] == "line 2999"
+    # A run that is cancelled ends both.
+    assert live["clock_gone"] is True
+    assert re.fullmatch(r"── .*cancelled.* ──", live["last"])
+    assert live["closed"] is True
+
+
+def test_nothing_that_a_tool_writes_does_anything(seen: dict[str, Any]) -> None:  # issue 17
+    assert seen["plain"] == {
+        "\x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07": "red bell\\x07",
+        "10%\r50%\r100%": "100%",
+        "done\r": "done",
+        "a\tb": "a    b",
+        "\u202eback \u009bc1 \ufeff": "\\u202eback \\u009bc1 \\ufeff",
+        "你好 😀 é": "你好 😀 é",
+        "nul\x00 \x1b(": "nul\\x00 \\x1b(",
+    }
+    assert seen["live"]["widest"] == 1000
+
+
+def test_a_server_that_is_gone_ends_what_it_ran(seen: dict[str, Any]) -> None:  # issue 17
+    assert seen["gone"] == {
+        "running": False,
+        "clock": False,
+        "told": ["Tamis: the server is gone; t:sleep was ended with it"],
+    }
+
+
 def test_the_outcome_stands_at_the_block_until_it_is_edited(seen: dict[str, Any]) -> None:  # row 9
     assert re.fullmatch(r'✔ \d+ms \{.*"你好 😀".*\}', seen["shown_after"]["text"])
     assert seen["shown_after"]["gone"] is True
@@ -263,7 +310,20 @@ def test_the_calls_of_a_range_run_each_by_itself(seen: dict[str, Any]) -> None: 
 
 def test_the_command_has_every_verb_and_completes_them(seen: dict[str, Any]) -> None:  # row 5
     assert set(seen["verbs"]["all"]) == {
-        *("run", "dryrun", "cancel", "rerun", "result", "history", "convert", "copy", "prompt", "new", "import"),
+        *(
+            "run",
+            "dryrun",
+            "cancel",
+            "rerun",
+            "result",
+            "output",
+            "history",
+            "convert",
+            "copy",
+            "prompt",
+            "new",
+            "import",
+        ),
         *("export", "test", "try", "permissions", "approvals", "log", "info", "install", "restart"),
     }
     assert seen["verbs"]["ranged"] == ["run"]

@@ -66,7 +66,7 @@ return {
   ---@type tamis.InitOptions
   init_options = { trusted = nil },
   capabilities = {
-    experimental = { serverStatusNotification = true, tamis = { approval = 'request', elicitation = true, forms = true, try = true } },
+    experimental = { serverStatusNotification = true, tamis = { approval = 'request', elicitation = true, forms = true, output = true, try = true } },
   },
   -- Lenses and code actions come here; loaded with the first of them.
   commands = vim.iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences', 'try' }):fold({}, function(all, name)
@@ -81,6 +81,9 @@ return {
     end,
     ['tool/approvalResolved'] = function(...)
       return require('tamis.approval').resolved(...)
+    end,
+    ['tool/output'] = function(_, told)
+      require('tamis.run').output(told)
     end,
     ['experimental/serverStatus'] = function(_, told)
       local tamis = require('tamis')

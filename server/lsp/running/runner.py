@@ -8,6 +8,7 @@ notes say so. Scripts are the files on disk. Must not know commands or the wire.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -434,7 +435,8 @@ class Runner:
         self, runtime: Runtime, document: Document, digest: str, running: Running, progress: Progress
     ) -> CallContext:
         self._runs.begun(running.number, document.uri, digest)
-        shows, shown = self._session.capability("experimental.tamis.output") is True, Shown(self._show)
+        shows = self._session.capability("experimental.tamis.output") is True
+        shown = Shown(functools.partial(self._show, progress.given))
         context = runtime.call_context(
             ask=running.timed(self.approvals.asker(document.uri, digest)),
             on_output=shown.piece if shows else None,
@@ -461,8 +463,9 @@ class Runner:
         )
         return context.having(on_cut=shown.cut) if shows else context
 
-    def _show(self, told: dict[str, Any], _droppable: bool) -> bool:
-        self._session.notify("tool/output", told)
+    def _show(self, token: int | str | None, told: dict[str, Any], _droppable: bool) -> bool:
+        # A client may have several runs on their way, and knows them by its own tokens.
+        self._session.notify("tool/output", told if token is None else {**told, "workDoneToken": token})
         return True
 
     async def _probe(self, runtime: Runtime) -> None:

@@ -265,6 +265,9 @@ M.verbs = {
   result = function()
     runs.result()
   end,
+  output = function()
+    require('tamis.output').open()
+  end,
   history = runs.choose,
   convert = at_cursor(convert),
   copy = at_cursor(copy),

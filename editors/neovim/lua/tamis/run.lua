@@ -1,4 +1,5 @@
 --- Runs as a user sees them: virtual text while and after, a float with the result, a history, events.
+local output = require('tamis.output')
 local tamis = require('tamis')
 local M = {}
 
@@ -13,6 +14,8 @@ local kept = 100
 ---@field since integer
 ---@field what string
 ---@field timer uv.uv_timer_t
+---@field written tamis.Stream
+---@field finish fun(fault: lsp.ResponseError?, run: table?)
 
 ---@type table<string, tamis.Going>
 local going = {}
@@ -41,6 +44,16 @@ local function seconds(since)
   return ('%.1fs'):format((vim.uv.hrtime() - since) / 1e9)
 end
 
+--- The clock of a run, and the last line that its tool wrote.
+---@param one tamis.Going
+local function clock(one)
+  local last = one.written.last
+  if vim.fn.strchars(last) > 60 then
+    last = vim.fn.strcharpart(last, 0, 59) .. '…'
+  end
+  return vim.trim(('⏳ %s %s'):format(seconds(one.since), last))
+end
+
 --- What runs, in a few words; nil where nothing does.
 ---@return string?
 function M.running()
@@ -55,8 +68,8 @@ local function words(run)
   local first = run.results and run.results[1] or {}
   local took = ('%dms'):format(math.floor((run.durationMs or 0) + 0.5))
   if run.status == 'success' and run.passed ~= false then
-    local output = first.output ~= nil and first.output ~= vim.NIL and vim.json.encode(first.output) or ''
-    return ('✔ %s %s'):format(took, #output > 60 and vim.fn.strcharpart(output, 0, 59) .. '…' or output), 'TamisSuccess'
+    local gave = first.output ~= nil and first.output ~= vim.NIL and vim.json.encode(first.output) or ''
+    return ('✔ %s %s'):format(took, #gave > 60 and vim.fn.strcharpart(gave, 0, 59) .. '…' or gave), 'TamisSuccess'
   end
   local fault = type(first.error) == 'table' and first.error.type or run.status
   return ('✘ %s %s'):format(fault, took), groups[run.status] ~= 'TamisSuccess' and groups[run.status] or 'TamisError'
@@ -102,9 +115,9 @@ function M.execute(command, context, done)
   local range = place.range or { start = { line = 0 }, ['end'] = { line = 0 } }
   number = number + 1
   local token = ('tamis-nvim-%d'):format(number)
-  local one = { buffer = buffer, client = client, since = vim.uv.hrtime(), what = 'tamis', timer = assert(vim.uv.new_timer()) }
+  local one = { buffer = buffer, client = client, since = vim.uv.hrtime(), what = 'tamis', timer = assert(vim.uv.new_timer()), written = output.stream('tamis') }
   local function show()
-    one.mark = decorate(buffer, one.mark, ('⏳ %s'):format(seconds(one.since)), 'TamisRunning', range.start.line, range['end'].line)
+    one.mark = decorate(buffer, one.mark, clock(one), 'TamisRunning', range.start.line, range['end'].line)
     tamis.event('TamisStatus')
   end
   going[token] = one
@@ -116,10 +129,14 @@ function M.execute(command, context, done)
     end
   end))
   local params = { command = command.command, arguments = command.arguments or { vim.empty_dict() }, workDoneToken = token }
-  local _, request = client:request('workspace/executeCommand', params, function(fault, run)
+  one.finish = function(fault, run)
+    if not going[token] then
+      return
+    end
     one.timer:stop()
     one.timer:close()
     going[token] = nil
+    output.close(one.written, fault and fault.message or type(run) == 'table' and run.outcome or 'ended')
     if one.mark and vim.api.nvim_buf_is_valid(buffer) then
       pcall(vim.api.nvim_buf_del_extmark, buffer, space, one.mark)
     end
@@ -152,8 +169,44 @@ function M.execute(command, context, done)
     if done then
       done(run)
     end
+  end
+  local sent, request = client:request('workspace/executeCommand', params, function(fault, run)
+    one.finish(fault, run)
   end, buffer)
   one.request = request
+  if not sent then
+    one.finish({ code = 0, message = 'the server is gone' })
+  end
+end
+
+-- A server that ended answers nothing any more.
+vim.api.nvim_create_autocmd('LspDetach', {
+  group = vim.api.nvim_create_augroup('tamis_runs', {}),
+  callback = function(event)
+    for _, one in pairs(going) do
+      if one.client.id == event.data.client_id and one.buffer == event.buf then
+        vim.schedule(function()
+          one.finish({ code = 0, message = ('the server is gone; %s was ended with it'):format(one.what) })
+        end)
+      end
+    end
+  end,
+})
+
+---@type table<string, tamis.Stream> what is written by runs of others (tests, `:Tamis try`), by call
+local others = {}
+
+--- `tool/output`: what a tool writes while it runs.
+---@param told { callId: string, stream: string, text: string, truncated?: boolean, workDoneToken?: string }
+function M.output(told)
+  local one = going[told.workDoneToken]
+  if one then
+    return output.take(one.written, told)
+  end
+  if not others[told.callId] then
+    others = { [told.callId] = output.stream(told.callId) }
+  end
+  output.take(others[told.callId], told)
 end
 
 --- What a progress says of a run that is ours.
@@ -162,6 +215,7 @@ function M.progress(params)
   local title = one and params.value and params.value.title
   if title then
     one.what = title:gsub('^Running ', ''):gsub('^Dry run of ', ''):gsub('^Testing ', '')
+    one.written.title = one.what
   end
 end
 
@@ -206,11 +260,11 @@ end
 local function text_of(run, tab)
   local first = run.results and run.results[1] or {}
   if tab == 'Output' then
-    local output = first.output
+    local gave = first.output
     if type(first.error) == 'table' then
       return pretty(first.error)
     end
-    return output == nil and (run.observation or '') or pretty(output)
+    return gave == nil and (run.observation or '') or pretty(gave)
   elseif tab == 'Logs' then
     return table.concat(first.logs or {}, '\n')
   elseif tab == 'Permissions' then
