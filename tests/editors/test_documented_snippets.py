@@ -24,7 +24,9 @@ def test_helix_snippet_is_toml_that_names_the_server() -> None:
 
 
 def test_sublime_and_kate_snippets_are_json_that_start_the_server() -> None:
-    sublime, kate = (json.loads(text) for text in snippets("others.md", "json"))
+    sublime, kate, zed = (json.loads(text) for text in snippets("others.md", "json"))
+    assert zed["lsp"]["tamis"]["binary"]["arguments"] == ["lsp"]
+    assert set(zed["lsp"]["tamis"]) == {"binary", "initialization_options", "settings"}
     assert sublime["tamis"]["command"] == ["tamis", "lsp"]
     assert kate["servers"]["json"]["command"] == ["tamis", "lsp"]
 
