@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -156,15 +156,47 @@ class _Typed:
         if self._coming is not None and self._coming.done():
             self._coming = None
 
+    @contextmanager
+    def ended(self) -> Generator[None]:
+        """A question that is withdrawn ends its line on the terminal."""
+        import asyncio
+
+        try:
+            yield
+        except asyncio.CancelledError:
+            write_note()
+            raise
+
     async def line(self) -> bytes:
         """The next line. The one that a question was still waiting for when it was withdrawn is the next question's."""
         import asyncio
 
         if self._coming is None:
-            self._coming = asyncio.get_running_loop().run_in_executor(None, self._read_line)
+            self._coming = self._begin_line()
         line = await asyncio.shield(self._coming)
         self._coming = None
+        if not line:
+            write_note()  # the terminal's end leaves the cursor behind the question
         return line
+
+    def _begin_line(self) -> asyncio.Future[bytes]:
+        """Waits for a line on a thread of its own, which does not keep the command alive when nobody types any more."""
+        import asyncio
+        from threading import Thread
+
+        loop = asyncio.get_running_loop()
+        coming: asyncio.Future[bytes] = loop.create_future()
+
+        def read() -> None:
+            try:
+                line = self._read_line()
+            except OSError:
+                line = b""  # the terminal is gone
+            with suppress(RuntimeError):  # the command ended meanwhile
+                loop.call_soon_threadsafe(lambda: coming.done() or coming.set_result(line))
+
+        Thread(target=read, name="tamis-answer", daemon=True).start()
+        return coming
 
 
 def asker(read_line: Callable[[], bytes], forget: Callable[[], object] = lambda: None) -> Ask:
@@ -182,7 +214,7 @@ def asker(read_line: Callable[[], bytes], forget: Callable[[], object] = lambda:
             if over:
                 return Reply(answer="deny")
             typed.begin()
-            with asking():
+            with asking(), typed.ended():
                 if question.elicitation is None:
                     reply, over = await _allow(question, typed, paint)
                     return reply

@@ -116,7 +116,7 @@ async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[s
     elif result.status == "success":
         write_value(result.output)
     else:
-        write_document(result.observation + "\n")
+        write_document(result.observation + "\n", of_tool=True)
     if not arguments.json:
         # A failure's last words stand in its observation already.
         lines = [line for line in result.logs if not is_own_line(line)]

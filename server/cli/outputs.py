@@ -139,9 +139,16 @@ def write_lines(data: bytes) -> None:
     _write_bytes(data)
 
 
-def write_document(text: str) -> None:
-    """What was asked for, on standard output, as it is and with its line ends; escaped where that is a terminal."""
+def write_document(text: str, *, of_tool: bool = False) -> None:
+    """What was asked for, on standard output, as it is and with its line ends; escaped where that is a terminal.
+
+    ``of_tool``: a tool has a say in it; a terminal, where Tamis speaks too, is then told which lines only look like Tamis's.
+    """
     if sys.stdout.isatty():
+        if of_tool:
+            from tamis.server.runtime.calls.outputs import told_apart
+
+            text = told_apart(text)
         text = visible_lines(text.replace("\r\n", "\n"))
     _write_bytes(text.encode("utf-8", "surrogatepass"))
 
@@ -152,7 +159,7 @@ def write_value(value: Any) -> None:
     Into a pipe or a file a text has not a byte more or less; on a terminal it is escaped and ends its line.
     """
     if isinstance(value, str):
-        write_document(f"{value}\n" if sys.stdout.isatty() else value)
+        write_document(f"{value}\n" if sys.stdout.isatty() else value, of_tool=True)
         return
     import json
 

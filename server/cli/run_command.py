@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show_observation(text: str) -> None:
-    write_document(text + "\n")
+    write_document(text + "\n", of_tool=True)
 
 
 def _print_places(result: ExecutionResult, name: str) -> None:

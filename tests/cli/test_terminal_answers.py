@@ -373,3 +373,22 @@ def test_the_question_tells_every_right(capsys: pytest.CaptureFixture[str]) -> N
     permissions = Permissions(requested={}, granted=granted, denied=[])
     _, shown = shown_question(msgspec.structs.replace(ASKED, permissions=permissions), [b"n\n"], capsys)
     assert "  may write /w, read /r, connect to h, use c, be given the secret S\n" in shown
+
+
+def test_a_question_that_is_cancelled_holds_nothing_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ruling 40: nobody types any more after Ctrl-C, and the command ends without its line."""
+    gate = threading.Event()
+
+    def read_line() -> bytes:
+        gate.wait(100)
+        return b""
+
+    async def run() -> None:
+        question = asyncio.ensure_future(asker(read_line)(ASKED))
+        await asyncio.sleep(0.05)
+        question.cancel()
+        await asyncio.wait({question})
+
+    asyncio.run(run())  # waits for every thread of its own
+    assert not gate.is_set() and capsys.readouterr().err.endswith(f"{KEYS}\n")
+    gate.set()
