@@ -52,6 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     return run_to_end(run_call(arguments, runtime, args))
 
 
+_STRICT = {"MF525": "Comments are not JSON", "MF526": "Trailing commas are not JSON"}
+"""What is a hint in a manifest and a fault here."""
+
+
 def args_of(text: str) -> dict[str, Any]:
     """The arguments of ``--args``. Raises ``UsageError``."""
     import msgspec
@@ -83,7 +87,7 @@ def _not_args(text: str, where: str) -> str:
             f"{where}line 1, column 1: this is no object" if tree.root is not None else f"{where}nothing stands there"
         )
     line, column = LineIndex(text).position(broken.span[0])
-    return f"{where}line {line + 1}, column {column + 1}: {message(broken).removesuffix('; strictJson refuses them')}"
+    return f"{where}line {line + 1}, column {column + 1}: {_STRICT.get(broken.code) or message(broken)}"
 
 
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:

@@ -166,8 +166,7 @@ def _problems(root: Path, loaded: LoadedSettings) -> list[str]:
     for diag in settings_findings(text):
         line, column = lines.position(diag.span[0])
         located.append(f"{path}:{line + 1}:{column + 1}: {message(diag)}")
-    own = (f"{FILE_NAME}: ", f"{path} is no TOML: ")
-    return [*located, *(problem for problem in loaded.problems if not located or not problem.startswith(own))]
+    return [*located, *(problem for problem in loaded.problems if not located or problem not in loaded.folder_problems)]
 
 
 def _refuse(root: Path, bare: LoadedSettings) -> int:

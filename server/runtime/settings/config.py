@@ -374,3 +374,5 @@ class LoadedSettings(msgspec.Struct, frozen=True):
     """Whose word makes the folder's operator settings count: ``record``, ``--trust``, ``TAMIS_TRUST`` or ``host``; empty: nobody's."""
     folder_text: bytes = b""
     """What the folder's ``tamis.toml`` held when it was read."""
+    folder_problems: tuple[str, ...] = ()
+    """Those of ``problems`` that are about the folder's ``tamis.toml``."""

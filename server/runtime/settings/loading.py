@@ -131,6 +131,7 @@ def load_settings(
         asks,
         word,
         folder.text,
+        folder.problems,
     )
 
 
