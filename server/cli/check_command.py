@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from tamis.protocols.levels import TARGETS_KEY
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.settings.files import FILE_NAME, find_root
+    from tamis.server.runtime.settings.files import FILE_NAME, can_be_path, find_root
     from tamis.server.runtime.texts.checkables import find_checkables, find_workflows
     from tamis.server.runtime.tools.loader import SUFFIX
 
@@ -80,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     inner = [runtime_of(str(path / FILE_NAME)).root for path in paths]
     inner += [Path(file.path).parent for file in files if os.path.basename(file.path) == FILE_NAME]
     tops = dict.fromkeys(Path(os.path.realpath(top)) for top in (root, *inner))
-    folders = [top / name for top in tops for name in runtime_of(str(top / FILE_NAME)).settings.workflows]
+    named = ((top, name) for top in tops for name in runtime_of(str(top / FILE_NAME)).settings.workflows)
+    folders = [top / name for top, name in named if can_be_path(name)]
     if workflows := find_workflows(paths, folders):
         files, problems = find_checkables(paths, workflows)
     graphs = {*workflows, *(str(path) for path in paths if not path.is_dir())}

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.inputs import UsageError, read_text, root_of
+from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import warn, write_document, write_line, write_note
 
 if TYPE_CHECKING:
@@ -42,7 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.texts.formatting import format_paths, write_file
 
     changed = unread = 0
-    files = format_paths(paths, root, Runtime)
+
+    def opened(folder: Path) -> Runtime:
+        runtime = Runtime(folder)
+        tell_settings(runtime.loaded)
+        return runtime
+
+    files = format_paths(paths, root, opened)
     for file in files:
         unread += _tell(file)
         if not file.changed:

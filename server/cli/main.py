@@ -38,6 +38,7 @@ COMMANDS = {
     "doctor": "versions, sandbox, runtimes, configuration, each problem with its remedy",
 }
 USAGE = 2
+INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -136,8 +137,24 @@ def entry() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 1
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
+        _end_line()
     sys.exit(code)
+
+
+def _end_line() -> None:
+    """After Ctrl-C: a second one ends the process at once, and the shell's prompt does not stand behind what was being written."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        # What is left of standard output is half a document.
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _show_crash(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:

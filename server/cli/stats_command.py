@@ -6,6 +6,7 @@ FILE is a JSON record a line, or Parquet; - or nothing is stdin. The registered 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tamis.server.cli import logs
 from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, root_of, tell_settings
-from tamis.server.cli.outputs import Paint, print_json, warn, write_line
+from tamis.server.cli.outputs import Paint, print_json, warn, write_document, write_line
 
 if TYPE_CHECKING:
     from tamis.protocols.counts import Counts, Numbers
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis stats``."""
     parser.add_argument("files", nargs="*", metavar="FILE", help="logs; - or nothing is stdin")
     parser.add_argument("--json", action="store_true", help="print all counts as JSON")
-    parser.add_argument("--html", metavar="FILE", help="write one page with plots that stands alone")
+    parser.add_argument("--html", metavar="FILE", help="write one page with plots that stands alone; - is stdout")
     parser.add_argument(
         "--model", default="model", metavar="PATH", help="where a record names its model (default: model)"
     )
@@ -46,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         root = root_of(arguments.root)
         check_protocol(arguments.protocol)
+        if arguments.html is not None:
+            _check_place(arguments.html, as_json=arguments.json)
         texts = logs.texts_of(arguments.field, arguments.model)
         read = logs.Logs(arguments, texts)
         from tamis.protocols.api import Reader
@@ -67,9 +70,20 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     if arguments.json:
         print_json(total.data())
-    else:
+    elif arguments.html != "-":
         _print(total)
     return 0
+
+
+def _check_place(name: str, *, as_json: bool) -> None:
+    """Makes sure, before the logs are read, that a page can be written."""
+    if name == "-":
+        if as_json:
+            raise UsageError("--html - and --json both write to standard output; give --html a file")
+    elif os.path.isdir(name):
+        raise UsageError(f"--html: '{name}' is a folder; name a file in it, or - for standard output")
+    elif not os.path.isdir(os.path.dirname(name) or "."):
+        raise UsageError(f"--html: the folder of '{name}' does not exist")
 
 
 def _write_page(counts: Counts, name: str, names: list[str]) -> None:
@@ -77,8 +91,13 @@ def _write_page(counts: Counts, name: str, names: list[str]) -> None:
 
     shown = ", ".join("standard input" if name == "-" else Path(name).name for name in names[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    text = page(counts, f"Tool calls in {shown}{more}")
+    if name == "-":
+        write_document(text)
+        return
     try:
-        Path(name).write_text(page(counts, f"Tool calls in {shown}{more}"), encoding="utf-8")
+        # half of a surrogate pair, which the name of a tool may hold, has no UTF-8
+        Path(name).write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"--html: cannot write '{name}': {error.strerror}") from None
 

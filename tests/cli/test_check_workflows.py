@@ -161,3 +161,22 @@ def test_mcp_handlers_are_judged_by_the_settings(root: Path, capsys: pytest.Capt
     assert codes == {"time": [], "tim": ["MF547"], "gone": ["MF548"]}
     main(["check"])
     assert "No MCP server 'tim' is configured, did you mean 'time'?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ['workflows = ["a\\u0000b"]\n', "profile =\n", "workflows = 3\n"])
+def test_a_fault_in_the_settings_of_one_path_keeps_no_other_from_being_looked_at(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.md").write_text("<ACTION><t:x><p>1</p></t:x></ACTION>\n")
+    (tmp_path / "b" / "tamis.toml").write_text(text)
+    paths = [str(tmp_path / name) for name in ("a", "b", "c")]
+    root = ["--root", str(tmp_path)]
+    main(["check", "--format", "json", *root, *paths])
+    told = capsys.readouterr()
+    assert [Path(file["path"]).name for file in json.loads(told.out)["files"]] == ["x.md", "tamis.toml", "x.md", "x.md"]
+    assert main(["format", "--check", *root, *paths]) == 1
+    formatted = capsys.readouterr()
+    assert formatted.out.count("would format") == 3
+    assert formatted.err.count("tamis.toml") == told.err.count("tamis.toml")

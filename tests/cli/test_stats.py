@@ -103,3 +103,37 @@ def test_the_model_is_looked_for_where_it_is_said(tamis: Tamis) -> None:
     (tamis.folder / "a.jsonl").write_text(json.dumps({"meta": {"by": "q"}, "message": {"content": ACTION}}))
     done = tamis("stats", "a.jsonl", "--json", "--model", "meta.by", "--field", "message.content")
     assert list(done.json()["models"]) == ["q"] and done.json()["models"]["q"]["executable"] == 1
+
+
+def test_the_page_goes_to_standard_output(tamis: Tamis) -> None:
+    done = tamis("stats", "--html", "-", log(tamis))
+    assert done.code == 0
+    assert done.out.startswith("<!") and done.out.rstrip().endswith("</html>") and "\nby protocol\n" not in done.out
+    assert not (tamis.folder / "-").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--html", "-", "--json"], "both write to standard output"),
+        (["--html", "."], "'.' is a folder; name a file in it"),
+        (["--html", "none/page.html"], "the folder of 'none/page.html' does not exist"),
+    ],
+)
+def test_a_place_where_no_page_can_be_written_is_said_before_anything_is_read(
+    words: list[str], why: str, tamis: Tamis
+) -> None:
+    done = tamis("stats", *words, "no-such-log")
+    assert (done.code, why in done.err) == (2, True)
+
+
+def test_a_page_that_cannot_be_written_is_a_message(tamis: Tamis) -> None:
+    done = tamis("stats", "--html", "/dev/full", log(tamis))
+    assert (done.code, done.err) == (2, "tamis: --html: cannot write '/dev/full': No space left on device\n")
+
+
+def test_half_of_a_character_in_a_name_does_not_end_the_page(tamis: Tamis) -> None:
+    path = log(tamis)
+    path.write_text('{"text": "<ACTION><t:x><p>1</p></t:x></ACTION>", "model": "m\\ud800"}\n')
+    done = tamis("stats", "--html", "page.html", path)
+    assert (done.code, "</html>" in (tamis.folder / "page.html").read_text("utf-8")) == (0, True)

@@ -1,0 +1,111 @@
+"""Ctrl-C at a terminal: exit code 130, no traceback, and the shell's prompt begins a line of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import COMMAND
+
+LOG = json.dumps({"text": "<ACTION><t:x><p>1</p></t:x></ACTION>" * 200}) + "\n"
+
+
+def interrupted(words: list[str], cwd: Path, *, data: str | None = None) -> tuple[int, bytes]:
+    """Presses Ctrl-C as soon as a command is at work: it waits for input, or has begun to answer; its exit code and what the terminal shows."""
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=cwd,
+        stdin=subprocess.PIPE if data is not None else terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=lambda: os.close(ours),
+    )
+    if process.stdin is not None and data:
+        process.stdin.write(data.encode())
+        process.stdin.flush()
+    end = time.monotonic() + 40
+    # Nobody can see from outside that a process waits, but for its state.
+    while time.monotonic() < end and not waits(process.pid):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(40)
+    os.close(terminal)
+    shown = b""
+    while select.select([ours], [], [], 0.2)[0]:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    return process.returncode, shown
+
+
+def waits(pid: int) -> bool:
+    """Whether a process sleeps in the kernel until something can be read."""
+    try:
+        place = Path(f"/proc/{pid}/wchan").read_text()
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "S" and any(word in place for word in ("tty", "wait_woken", "pipe", "poll", "select"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["parse", "-"],
+        ["parse", "--jsonl", "-"],
+        ["stats"],
+        ["convert", "--to", "tam", "-"],
+        ["format", "-"],
+        ["run", "-"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_waits_for_input_ends_quietly(words: list[str], tmp_path: Path) -> None:
+    code, shown = interrupted(words, tmp_path)
+    assert (code, b"Traceback" in shown, b"KeyboardInterrupt" in shown) == (130, False, False), shown
+    assert shown.endswith(b"\n")
+
+
+def test_workers_of_a_log_end_with_it_and_say_nothing(tmp_path: Path) -> None:
+    code, shown = interrupted(["stats", "--jobs", "2"], tmp_path, data=LOG * 400)
+    assert (code, b"Traceback" in shown) == (130, False), shown
+    assert shown.endswith(b"\n")
+
+
+def test_check_ends_quietly_in_the_middle_of_its_work(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from tamis.server.cli import main\n"
+        "from tamis.server.runtime.texts import checkables\n"
+        "read = checkables.find_checkables\n"
+        "def stop(*words):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return read(*words)\n"
+        "checkables.find_checkables = stop\n"
+        "sys.argv = ['tamis', 'check', '.']\n"
+        "main.entry()\n"
+    )
+    ours, terminal = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=terminal, stderr=terminal, timeout=60, check=False
+    )
+    os.close(terminal)
+    shown = os.read(ours, 65536)
+    os.close(ours)
+    assert (done.returncode, shown) == (130, b"\r\n")
