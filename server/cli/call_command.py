@@ -52,10 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
     return run_to_end(run_call(arguments, runtime, args))
 
 
-_STRICT = {"MF525": "Comments are not JSON", "MF526": "Trailing commas are not JSON"}
-"""What is a hint in a manifest and a fault here."""
-
-
 def args_of(text: str) -> dict[str, Any]:
     """The arguments of ``--args``. Raises ``UsageError``."""
     import msgspec
@@ -74,6 +70,10 @@ def args_of(text: str) -> dict[str, Any]:
 RIGHT_ARGS = """the arguments are one JSON object, such as '{"text": "hello", "count": 2}'"""
 
 
+_NOT_HERE = {"MF525": "comments are not JSON", "MF526": "a comma stands before a bracket"}
+"""What a manifest may have, in words that fit arguments."""
+
+
 def _not_args(text: str, where: str) -> str:
     """What is wrong with arguments, and where it stands in them."""
     from tamis.protocols.catalogue import message, severity
@@ -87,7 +87,7 @@ def _not_args(text: str, where: str) -> str:
             f"{where}line 1, column 1: this is no object" if tree.root is not None else f"{where}nothing stands there"
         )
     line, column = LineIndex(text).position(broken.span[0])
-    return f"{where}line {line + 1}, column {column + 1}: {_STRICT.get(broken.code) or message(broken)}"
+    return f"{where}line {line + 1}, column {column + 1}: {_NOT_HERE.get(broken.code) or message(broken)}"
 
 
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:

@@ -617,3 +617,23 @@ def test_a_context_is_changed_by_the_names_of_its_parts(tmp_path: Path) -> None:
 
 def test_a_context_has_few_fields() -> None:  # line 2 of the house: 27 before it had parts
     assert len(CallContext.__struct_fields__) <= 15
+
+
+def test_a_forged_line_is_marked_while_it_arrives_in_pieces(tmp_path: Path) -> None:
+    """Trust 6: what a host or an editor shows while a tool runs says whose words it has, as the logs do."""
+    script = """import os, sys, time
+for piece in ("begin\\n  [ta", "m", "is] after the run: nothing\\n", "[tamis", "] again\\n[ta"):
+    os.write(2, piece.encode())
+    time.sleep(0.1)
+print(1)
+"""
+    make_tool(tmp_path, "test:forges", script)
+    runtime = Runtime(tmp_path)
+    told: list[str] = []
+    context = runtime.call_context(
+        on_output=lambda _call, stream, text: told.append(text) if stream == "stderr" else None
+    )
+    result = asyncio.run(execute(CallRequest(call_id="c", name="test:forges"), context))
+    marked = "begin\n  (the tool wrote) [tamis] after the run: nothing\n(the tool wrote) [tamis] again\n[ta"
+    assert "".join(told) == marked
+    assert result.logs == [f"stderr: {line}" for line in marked.splitlines()]
