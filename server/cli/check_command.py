@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from tamis.server.cli.outputs import Paint, print_json, warn, write_line, write_
 
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding
-    from tamis.server.analysis.snapshot import Settings
+    from tamis.server.analysis.snapshot import FolderFacts, Settings
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.settings.config import Settings as OwnSettings
 
@@ -49,9 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from tamis.protocols.levels import TARGETS_KEY
+    from tamis.server.analysis.kinds import kind_of
+    from tamis.server.analysis.snapshot import FolderFacts
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.settings.files import FILE_NAME, can_be_path, find_root
-    from tamis.server.runtime.texts.checkables import find_checkables, find_workflows
+    from tamis.server.runtime.texts.checkables import files_beside, find_checkables, find_workflows
     from tamis.server.runtime.tools.loader import SUFFIX
 
     runtimes: dict[Path, Runtime] = {}
@@ -67,13 +70,17 @@ def run(arguments: argparse.Namespace) -> int:
             known_workflows[runtimes[own].root] = _workflows(runtimes[own])
         return runtimes[own]
 
+    # Of each folder once: a folder with all its manifests in it would be listed for each of them.
+    beside = functools.cache(files_beside)
+
     def findings_of(path: str, text: str) -> list[Finding]:
         runtime = runtime_of(path)
         workflows = known_workflows[runtime.root] if runtime.settings.workflows else None
         own = runtime.settings
         if arguments.target:
             own = msgspec.structs.replace(own, lint={**own.lint, TARGETS_KEY: arguments.target})
-        return _findings(path, text, runtime, own, arguments.strict, manifests, workflows, path in graphs)
+        folder = FolderFacts(*beside(os.path.dirname(path))) if kind_of(path, "") == "manifest" else None
+        return _findings(path, text, runtime, own, arguments.strict, manifests, workflows, path in graphs, folder)
 
     files, problems = find_checkables(paths)
     # Workflow folders are those of every root that the paths stand in or hold.
@@ -142,15 +149,15 @@ def _findings(
     texts: Mapping[str, str],
     workflows: Mapping[str, str] | None,
     is_graph: bool,
+    folder: FolderFacts | None,
 ) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
     from tamis.server.analysis.kinds import kind_of
-    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Snapshot
+    from tamis.server.analysis.snapshot import ScriptFile, Snapshot
     from tamis.server.runtime.settings.faults import disk_faults
-    from tamis.server.runtime.texts.checkables import files_beside, script_beside
+    from tamis.server.runtime.texts.checkables import script_beside
 
     kind = kind_of(path, "")
-    folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
     settings = analysis_settings(runtime, own, strict=strict)
     script = None
     if kind == "manifest" and (read := script_beside(path, text)) is not None:

@@ -9,6 +9,7 @@ but the question is written (``asking``): what a tool printed must not stand bet
 from __future__ import annotations
 
 import argparse
+import errno
 import functools
 import os
 import sys
@@ -250,7 +251,9 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False, 
                 raise OSError(None, "it is a symbolic link")
             path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="\n")
         except OSError as error:
-            warn(f"cannot write '{path}': {error.strerror}")
+            denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+            remedy = "; make its folder writable, or write into another one" if denied else ""
+            warn(f"cannot write '{path}': {error.strerror}{remedy}")
             return False
         write_line(str(path))
     return True

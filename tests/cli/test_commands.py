@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tamis.server.cli.main import COMMANDS, main
+from tamis.server.runtime.texts import checkables
 from tests.cli.process import COMMAND, tamis
 from tests.node_runtime import NODE, bun
 from tests.sample_tools import action, make_tool, tam, vcp
@@ -351,6 +352,19 @@ def test_check_uses_the_nearest_settings_below_the_root(root: Path) -> None:
     (root / "tamis.toml").write_text('tools = ["echo"]\n')
     done = tamis("check", cwd=root)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_check_lists_a_folder_of_many_manifests_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 17, 2,000 manifests: listing the folder for each of them takes the square of their number."""
+    for number in range(5):
+        folder = make_tool(tmp_path, f"many:{number}")
+        (folder / "x.tool.json").rename(tmp_path / f"{number}.tool.json")
+    (folder / "tool.py").rename(tmp_path / "tool.py")
+    listed: list[str] = []
+    listing = checkables.files_beside
+    monkeypatch.setattr(checkables, "files_beside", lambda folder: (listed.append(folder), listing(folder))[1])
+    assert main(["check", str(tmp_path)]) == 0
+    assert listed == [str(tmp_path)]
 
 
 def test_a_full_disk_is_said_without_a_traceback(root: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -103,3 +105,15 @@ def test_a_description_that_is_still_the_samples_is_told_until_it_is_written(tam
     assert tamis("new", "other").code == 0
     (tamis.folder / "tamis.toml").write_text('[lint]\nLN737 = "off"\n')
     assert tamis("check").out == ""
+
+
+def test_what_may_not_be_written_is_said_with_cause_and_remedy(tamis: Tamis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 17, a read-only folder: root could write into one, so the refusal is the system's by its number."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    made = tamis("new", "text:shout")
+    assert made.code == 1
+    assert "shout.tool.json': Permission denied; make its folder writable, or write into another one" in made.err
