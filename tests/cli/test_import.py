@@ -100,7 +100,7 @@ def test_a_live_mcp_server_is_asked_for_its_tools_in_the_sandbox(tamis: Tamis) -
     names = sorted(path.name for path in (tamis.folder / "tools").iterdir())
     assert len(names) == 16 and "echo.tool.json" in names
     called = tamis("call", "custom:echo", "--args", '{"text": "tea"}')
-    assert (called.code, called.out) == (0, "tea\n"), called.err
+    assert (called.code, called.out) == (0, "tea"), called.err
     assert "[mcpServers.small]" not in done.err
 
 
@@ -217,7 +217,7 @@ def test_python_functions_are_read_and_never_run(tamis: Tamis) -> None:  # D88
     assert not (tamis.folder / "ran").exists()
     assert tamis("import", "python", file, "--out", "tools").code == 0
     assert tamis("call", "custom:add", "--args", '{"a": 40}').out == "42\n"
-    assert tamis("call", "custom:你好", "--args", '{"名": "李"}').out == "你好李\n"
+    assert tamis("call", "custom:你好", "--args", '{"名": "李"}').out == "你好李"
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
