@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from tamis.protocols.invisible import visible_line
 from tamis.protocols.model import Diag, Severity
 
 
@@ -604,7 +605,8 @@ def placed(code: str, text: str, name: str, of: Of) -> str:
 def _in_line(text: str, *, whole: bool = False) -> str:
     if len(text) > _MAX_ARGUMENT and not whole:
         text = text[: _MAX_ARGUMENT - 1] + "…"
-    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\0")
+    # An editor, a log or a model may show nothing in the place of what a terminal obeys: the quotation says what is there.
+    return visible_line(text.replace("\x00", "\\0"))
 
 
 def message(diag: Diag, sentence: str | None = None) -> str:

@@ -149,10 +149,9 @@ def _end_line() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         # What is left of standard output is half a document.
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-        sys.stdout.flush()
+        from tamis.server.cli.outputs import end_line
+
+        end_line()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 

@@ -189,6 +189,13 @@ def flush() -> None:
     sys.stderr.flush()
 
 
+def end_line() -> None:
+    """Ends the line that a terminal is left in, and sends on what the streams still hold."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
+    flush()
+
+
 class _Help(argparse.HelpFormatter):
     """Help as wide as the terminal. argparse asks one for each argument, and by itself loads ``shutil`` for its width."""
 
