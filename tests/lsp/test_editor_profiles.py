@@ -126,7 +126,7 @@ def test_a_call_runs_and_its_outcome_is_shown(session: Profiled, opened: Callabl
     uri = opened("talk.md", action("t:echo", text="你好 🚄"))
     assert session.run(session.offer(uri, "▶ Run"))["status"] == "success"
     declared = session.profile["capabilities"]
-    if "textDocumentContent" in declared["workspace"]:
+    if "textDocumentContent" in declared.get("workspace", {}):
         (shown,) = session.questions("window/showDocument")
         text = session.call("workspace/textDocumentContent", {"uri": shown["uri"]})["text"]
         assert '"text": "你好 🚄"' in text
