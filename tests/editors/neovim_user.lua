@@ -451,6 +451,53 @@ feature('live', function()
   return { text = text, log = while_running, followed = followed, last = last, widest = widest, clock_gone = clock, closed = lua("return #vim.fn.win_findbuf(vim.fn.bufnr('tamis://output')) == 0") }
 end)
 
+feature('inline', function()
+  lua("vim.cmd.edit('inline.md')")
+  wait('the client', 'return client() ~= nil')
+  local hover = lua([[
+    place('city')
+    local params = vim.lsp.util.make_position_params(0, client().offset_encoding)
+    return vim.inspect(client():request_sync('textDocument/hover', params, 5000).result)
+  ]])
+  lua("ends = {} vim.api.nvim_create_autocmd('User', { pattern = 'TamisRunEnd', callback = function(event) table.insert(ends, event.data.run and event.data.run.status or 'failed') end })")
+  lua("said = {} before_notify = vim.notify vim.notify = function(text) table.insert(said, text) end place('first.output') vim.cmd('Tamis run')")
+  wait('the end', 'return #ends > 0')
+  vim.wait(300)
+  local alone = lua('return ends')
+  local why = lua("vim.notify = before_notify return table.concat(said, ' ')")
+  lua([[
+    local found = client():request_sync('textDocument/codeLens', { textDocument = { uri = vim.uri_from_bufnr(0) } }, 5000).result
+    for _, lens in ipairs(found) do
+      if lens.command and lens.command.title:find('Run with first', 1, true) then
+        client():exec_cmd(lens.command, { bufnr = 0 })
+      end
+    end
+  ]])
+  local chain = wait('the result', "local run = require('tamis.run').history[1] return run and run.results[1] and run.results[1].output and vim.json.encode(run.results[1].output):gsub('\":', '\": '):match('\"text\": \"Oslo\"')")
+  local found = wait('the finding', "local rows = {} for _, one in ipairs(vim.diagnostic.get(0)) do if one.code == 'VA462' then table.insert(rows, { one.lnum, one.code }) end end return #rows > 0 and rows")
+  lua("place('city') vim.lsp.buf.rename('town')")
+  local renamed = wait(
+    'the rename',
+    [[
+    local changed = {}
+    for _, name in ipairs({ 'inline.md', 'tamis.toml' }) do
+      local buffer = vim.fn.bufnr(name)
+      for _, line in ipairs(buffer > 0 and vim.api.nvim_buf_get_lines(buffer, 0, -1, false) or {}) do
+        if line:find('town', 1, true) then
+          changed[name] = changed[name] or {}
+          table.insert(changed[name], line)
+        end
+      end
+    end
+    return changed['inline.md'] and changed['tamis.toml'] and changed
+  ]]
+  )
+  lua("said = {} vim.notify = function(text) table.insert(said, text) end place('Later') vim.lsp.buf.rename('x')")
+  local refused = wait('the reason', "return #said > 0 and table.concat(said):find('can be renamed', 1, true) ~= nil")
+  lua("vim.notify = before_notify vim.cmd('silent! wall')")
+  return { hover = hover, alone = alone, why = why, chain = chain, found = found, renamed = renamed, refused = refused }
+end)
+
 feature('plain', function()
   return lua([[
     local found = {}

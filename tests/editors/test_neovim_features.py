@@ -36,6 +36,17 @@ PROPERTIES = {
 }
 
 
+INLINE = f"""<!-- tamis-name: first -->
+{action("t:say", text="{{city}}")}
+
+```json expect
+{{"text": "Bergen"}}
+```
+
+## Later
+
+{action("t:say", text="{{first.output.text}}")}
+"""
 TALKS = """import sys, time
 print("\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07bell\\x07 \\x9bc1 \\u202eback", file=sys.stderr)
 print("10%\\r50%\\r100%", file=sys.stderr)
@@ -50,10 +61,12 @@ time.sleep(60)
 
 def workspace(folder: Path) -> Path:
     """Tools that answer, ask and sleep, and texts that call them."""
-    (folder / "tamis.toml").write_text("")
+    (folder / "tamis.toml").write_text('environment = "dev"\n\n[environments.dev]\ncity = "Oslo"\n')
+    (folder / "inline.md").write_text(INLINE)
     make_tool(folder, "t:echo", properties=PROPERTIES, required=["text"])
     make_tool(folder, "t:ask", execution={"requireConfirmation": True})
     make_tool(folder, "t:talks", TALKS)
+    make_tool(folder, "t:say")
     (folder / "talks.vcp").write_text(vcp("t:talks", text="a") + "\n")
     make_tool(folder, "t:sleep", "import time\ntime.sleep(60)\n")
     (folder / "calls.md").write_text(CALLS)
@@ -255,6 +268,21 @@ def test_what_a_tool_writes_stands_at_its_block_and_in_a_window_that_follows(see
     assert live["clock_gone"] is True
     assert re.fullmatch(r"── .*cancelled.* ──", live["last"])
     assert live["closed"] is True
+
+
+def test_variables_results_and_what_is_expected_are_run_and_renamed(seen: dict[str, Any]) -> None:  # issue 17
+    inline = seen["inline"]
+    assert "`Oslo`, the variable `city` of `environments.dev`" in inline["hover"]
+    # What a block uses is run first only when it is asked for: by the lens.
+    assert inline["alone"] == ["failed"]
+    assert "run it first" in inline["why"]
+    assert inline["chain"] == '"text": "Oslo"'
+    assert inline["found"] == [[3, "VA462"]]
+    assert inline["renamed"] == {
+        "inline.md": ["<ACTION><t:say><text>{{town}}</text></t:say></ACTION>"],
+        "tamis.toml": ['town = "Oslo"'],
+    }
+    assert inline["refused"] is True
 
 
 def test_nothing_that_a_tool_writes_does_anything(seen: dict[str, Any]) -> None:  # issue 17

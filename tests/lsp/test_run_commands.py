@@ -751,8 +751,10 @@ def test_output_comes_while_the_script_runs_to_a_client_that_wants_it(root: Path
         declared = {"experimental": {"tamis": {"output": True}}}
         editor.call("initialize", {"processId": None, "rootUri": root.as_uri(), "capabilities": declared})
         editor.notify("initialized", {})
-        request = editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
+        request = editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"), token="mine")
         told = editor.until(lambda one: one.get("method") == "tool/output")["params"]
+        # Of several runs the client tells by its own token which one it is (issue 17).
+        assert told["workDoneToken"] == "mine"
         # The line and its end may come in two pieces.
         assert (told["seq"], told["stream"]) == (1, "stdout")
         assert "begun\n".startswith(told["text"])
@@ -771,6 +773,7 @@ def test_output_over_its_limit_says_that_the_rest_is_missing(own_root: Path) -> 
         request = editor.command(editor.lens(opened(editor, own_root, action("t:flood")), "▶ Run"))
         assert editor.answer(request)["result"]["status"] == "success"
         told = editor.told("tool/output")
+        assert not any("workDoneToken" in one for one in told)
         assert sum(len(one["text"]) for one in told if one["stream"] == "stderr") == 5000
         assert [(one["stream"], one["text"]) for one in told if one["truncated"]] == [("stderr", "")]
 

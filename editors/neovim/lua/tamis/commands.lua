@@ -51,7 +51,8 @@ local function run(arguments, command)
     local chosen = {}
     for _, lens in ipairs(found or {}) do
       local wanted = lens.command and (lens.command.command == command or (command == 'tamis.run' and lens.command.command == 'tamis.runExample'))
-      local range = wanted and lens.command.arguments[1].range
+      -- Nothing is run unasked: what a block uses runs first by its own lens (`▶ Run with …`).
+      local range = wanted and not lens.command.arguments[1].chain and lens.command.arguments[1].range
       if range and not lens.command.title:find('step', 1, true) and range.start.line <= last and first <= range['end'].line then
         table.insert(chosen, lens.command)
       end
