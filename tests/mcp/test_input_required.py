@@ -292,3 +292,27 @@ def test_over_http_a_run_waits_for_its_client_too(tmp_path: Path) -> None:
         taken = {"requestState": first["result"]["requestState"], "inputResponses": {"question": ACCEPTED}}
         done = server.modern("tools/call", {**asking(FORM), **taken}, able=ABLE).last()
     assert heard(done) == [ACCEPTED]
+
+
+def test_two_calls_that_go_on_at_once_are_one_and_an_error(tmp_path: Path) -> None:
+    """mcp 1: a state that is sent twice in the same moment is used once."""
+    make(tmp_path)
+    with RawClient(tmp_path) as server:
+        first = begun(server, FORM)
+        taken = {"requestState": first["result"]["requestState"], "inputResponses": {"question": ACCEPTED}}
+        params = {**asking(FORM), **taken, "_meta": meta(able=ABLE)}
+        lines = [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params} for number in (7, 8)]
+        server.send(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        answers = [server.next(), server.next()]
+    assert sorted("error" in answer for answer in answers) == [False, True]
+    assert [heard(answer) for answer in answers if "result" in answer] == [[ACCEPTED]]
+
+
+def test_so_many_runs_wait_and_no_more(tmp_path: Path) -> None:
+    """mcp 1: a client that never comes back holds 32 runs at most; the question of the oldest is closed."""
+    make(tmp_path, "modern")
+    with RawClient(tmp_path) as server:
+        states = [begun(server, FORM)["result"]["requestState"] for _ in range(33)]
+        assert again(server, states[0], ACCEPTED, FORM)["error"]["code"] == -32602
+        for state in states[1:]:
+            assert heard(again(server, state, ACCEPTED, FORM)) == [ACCEPTED]

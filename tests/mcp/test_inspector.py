@@ -82,11 +82,13 @@ def shows(inspector: Path, where: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_it_lists_calls_and_reads_on_stdio(inspector: Path, shown_root: Path) -> None:
     shows(inspector, [sys.executable, "-m", "tamis.server.cli.main", "mcp", "--root", str(shown_root)])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_it_lists_calls_and_reads_over_http(inspector: Path, shown_root: Path) -> None:
     with HttpServer(shown_root) as server:
         token = f"Authorization: Bearer {TOKEN}"

@@ -37,6 +37,7 @@ def session(project: Path, line: str, where: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("over", ["stdio", "http"])
 @pytest.mark.parametrize("line", ["v1", "v2"])
 def test_its_client_lists_calls_asks_and_reads(project: Path, root: Path, line: str, over: str) -> None:

@@ -173,6 +173,8 @@ def main():
         sys.exit(2)
     if how == "mute":
         time.sleep(60)
+    if how.endswith("slow"):
+        time.sleep(0.7)
     if how == "chatty":
         print("Starting the server …", flush=True)
         print("{not json", flush=True)
@@ -184,11 +186,11 @@ def main():
             continue
         if method == "initialize":
             main.able = params.get("capabilities")
-            if how == "modern":
+            if how in ("modern", "modern-slow"):
                 send(
                     {"id": number, "error": {"code": -32022, "message": "unsupported", "data": {"supported": [MODERN]}}}
                 )
-            elif how == "modern-only":
+            elif how.startswith("modern-only"):
                 send({"id": number, "error": {"code": -32601, "message": "no such method"}})
             elif how == "old":
                 send({"id": number, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}})

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.talk import TalkEnded
 from tamis.server.runtime.calls.model import Answer, CallContext, Question
-from tamis.server.runtime.handlers.mcp import session as mcp_session
+from tamis.server.runtime.handlers.mcp import servers as mcp_servers
 from tamis.server.runtime.handlers.mcp.runner import read_result
 from tamis.server.runtime.handlers.mcp.servers import Running
 from tamis.server.runtime.handlers.mcp.session import McpError, McpSession, progress_words
@@ -102,8 +102,54 @@ def test_a_server_that_knows_only_the_stateless_revision_is_reached(tmp_path: Pa
 def test_a_server_that_says_nothing_to_what_it_does_not_know_is_greeted_the_old_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_session, "DISCOVER_S", 0.2)
+    monkeypatch.setattr(mcp_servers, "DISCOVER_S", 0.2)
     assert run(make(tmp_path, "ignores"), lambda context: call(context, "echo", text="x")).output == "x"
+
+
+@pytest.mark.parametrize("how", ["modern-slow", "modern-only-slow", "slow"])
+def test_a_server_that_is_slow_to_start_is_spoken_to_in_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """issue 18: whether it was greeted the old way meanwhile or not; many start by installing themselves."""
+    monkeypatch.setattr(mcp_servers, "DISCOVER_S", 0.05)
+    assert run(make(tmp_path, how), lambda context: call(context, "echo", text="x")).output == "x"
+
+
+def test_a_server_that_names_its_revision_when_it_is_greeted_is_asked_again() -> None:
+    """2026-07-28: an error -32022 says which revisions there are, also where `server/discover` was not answered."""
+    asked: list[str] = []
+
+    async def work() -> None:
+        session = McpSession(_Scripted(asked), lambda _text: None)
+        await session.start(discover_s=0.05)
+        assert session.version == "2026-07-28"
+        await session.close()
+
+    asyncio.run(work())
+    assert asked == ["server/discover", "initialize", "server/discover"]
+
+
+class _Scripted:
+    """A server that hears `server/discover` only when it has said what it speaks."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self._asked = asked
+        self._lines = asyncio.Queue[bytes]()
+
+    async def write(self, line: bytes) -> None:
+        message = json.loads(line)
+        self._asked.append(message["method"])
+        told: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        if message["method"] == "initialize":
+            told["error"] = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}}
+        elif len(self._asked) > 1:
+            told["result"] = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+        else:
+            return
+        await self._lines.put(json.dumps(told).encode())
+
+    async def read(self) -> bytes | None:
+        return await self._lines.get()
 
 
 @pytest.mark.parametrize(

@@ -130,15 +130,22 @@ class McpSession:
         """The handshake: the stateless revision first, then ``initialize``, which every older server knows. Raises `McpError`.
 
         ``elicits``: the server is told that somebody is there for its questions of these modes; in the stateless revision each call says so.
-        A server that says nothing to ``server/discover`` for ``discover_s`` is taken for an older one.
+        A server that says nothing to ``server/discover`` for ``discover_s`` is greeted too: it is an older one, or one that is slow to start.
         """
+        discovering = asyncio.get_running_loop().create_task(self._discovered())
         self._reader = asyncio.get_running_loop().create_task(self._read())
         try:
-            async with asyncio.timeout(discover_s):
-                if await self._discovered():
-                    return
-        except TimeoutError:
-            pass
+            await asyncio.wait({discovering}, timeout=discover_s)
+            if not discovering.done() or not discovering.result():
+                await self._greeted(elicits, discovering)
+        finally:
+            discovering.cancel()
+            await asyncio.wait({discovering})
+            if not discovering.cancelled():
+                discovering.exception()  # of who was greeted meanwhile it is nobody's
+
+    async def _greeted(self, elicits: tuple[str, ...], discovering: asyncio.Task[bool]) -> None:
+        """The handshake of the earlier revisions; none where the server answers ``server/discover`` after all. Raises `McpError`."""
         self._modern = ""
         self._elicits = bool(elicits)
         able = _able(elicits)
@@ -147,7 +154,25 @@ class McpSession:
             "capabilities": able,
             "clientInfo": _CLIENT,
         }
-        told = _object(await self.request("initialize", asked), "initialize")
+        greeting = asyncio.ensure_future(self.request("initialize", asked))
+        try:
+            if not discovering.done():
+                await asyncio.wait({discovering, greeting}, return_when=asyncio.FIRST_COMPLETED)
+                if discovering.done() and discovering.result():
+                    return
+                self._modern = ""
+            told = _object(await greeting, "initialize")
+        except McpError as error:
+            # one of the stateless revision alone says so
+            names_another = error.code == UNSUPPORTED_VERSION and _mutual(_info(error.data).get("supported"))
+            if not names_another or not await self._discovered():
+                raise
+            return
+        finally:
+            greeting.cancel()
+            await asyncio.wait({greeting})
+            if not greeting.cancelled():
+                greeting.exception()
         version = told.get("protocolVersion")
         if version not in HANDSHAKE_VERSIONS:
             raise McpError(f"it speaks MCP {version!r}; known are {', '.join((*MODERN_VERSIONS, *HANDSHAKE_VERSIONS))}")
