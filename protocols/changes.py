@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tamis.protocols.model import Edit
 
 MAX_COMPARED_LINES = 20_000
-"""Longer stretches are replaced between the first and the last difference."""
+"""Longer stretches are replaced between the first and the last difference, or line by line where they have as many lines."""
+MAX_PAIRS = 100_000
+"""So are stretches in which more pairs of lines are equal: a comparison of lines that repeat takes minutes."""
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BLACK = re.compile(r"[^ \t\r\n]+")
@@ -57,13 +60,15 @@ def line_edits(before: str, after: str) -> list[Edit]:
     tail = _common(old[head:][::-1], new[head:][::-1])
     start = sum(map(len, old[:head]))
     middle, wanted = old[head : len(old) - tail], new[head : len(new) - tail]
-    if max(len(middle), len(wanted)) > MAX_COMPARED_LINES:
-        return joined(before, [Edit(start, start + sum(map(len, middle)), "".join(wanted))])
-    from difflib import SequenceMatcher
-
     places = [start]
     for line in middle:
         places.append(places[-1] + len(line))
+    if max(len(middle), len(wanted)) > MAX_COMPARED_LINES or _pairs(middle, wanted) > MAX_PAIRS:
+        if len(middle) == len(wanted):
+            return joined(before, [Edit(places[k], places[k + 1], line) for k, line in enumerate(wanted)])
+        return joined(before, [Edit(start, places[-1], "".join(wanted))])
+    from difflib import SequenceMatcher
+
     edits: list[Edit] = []
     for kind, i, i_end, j, j_end in SequenceMatcher(None, middle, wanted, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -73,6 +78,43 @@ def line_edits(before: str, after: str) -> list[Edit]:
         else:
             edits.append(Edit(places[i], places[i_end], "".join(wanted[j:j_end])))
     return joined(before, edits)
+
+
+def _pairs(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many pairs of equal lines there are: what a comparison goes through, again and again."""
+    counts = Counter(new)
+    return sum(counts[line] for line in old)
+
+
+def composed(text: str, first: Sequence[Edit], second: Sequence[Edit]) -> list[Edit]:
+    """The edits of a text that do at once what two lists do one after the other; ``second`` is about the text that ``first`` leaves.
+    Both are sorted and disjoint."""
+    between = applied(text, first)
+    # Stretches of the text between, with how much longer the first edits made it: those of both lists that touch are one.
+    stretches: list[tuple[int, int, int]] = []
+    grown = 0
+    for edit in first:
+        start, longer = edit.start + grown, len(edit.new_text) - (edit.end - edit.start)
+        stretches.append((start, start + len(edit.new_text), longer))
+        grown += longer
+    stretches += [(edit.start, edit.end, 0) for edit in second]
+    stretches.sort()
+    merged: list[tuple[int, int, int]] = []
+    for start, end, longer in stretches:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2] + longer)
+        else:
+            merged.append((start, end, longer))
+    edits: list[Edit] = []
+    grown = at = 0
+    for start, end, longer in merged:
+        inner: list[Edit] = []
+        while at < len(second) and second[at].end <= end:
+            inner.append(Edit(second[at].start - start, second[at].end - start, second[at].new_text))
+            at += 1
+        edits.append(Edit(start - grown, end - grown - longer, applied(between[start:end], inner)))
+        grown += longer
+    return joined(text, edits)
 
 
 def _common(first: Sequence[str], other: Sequence[str]) -> int:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import accumulate
 
 import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE, Of, placed, value_message
 from tamis.protocols.contract import Problem
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.jsontext.tree import from_pointer, to_pointer
+from tamis.protocols.jsontext.tree import JsonTree, from_pointer, to_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
 from tamis.protocols.plugins import SHIPPED, extras_of, find_protocol
 from tamis.protocols.positions import Span
@@ -26,7 +29,7 @@ from tamis.protocols.schema.secrets import mask
 from tamis.protocols.schema.words import excerpt, index_in, is_object, label
 from tamis.protocols.suggest import same_name
 
-__all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "reading_of", "to_problem", "told"]
+__all__ = ["CallCheck", "LocatedFinding", "Written", "check_call", "locate", "mask", "reading_of", "to_problem", "told"]
 
 _AT_NAME = frozenset(("VA403", "VA441"))
 _OF_URIS = frozenset(("VA403", "VA410"))
@@ -76,15 +79,18 @@ def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None =
     # What is given by URI is there, as the path of a file that is known only when the call runs (T17).
     by_uri = {name: uri for name, uri in call.uris.items() if name not in args}
     outcome = plan.check({**args, **by_uri}, reading, drops_nulls=True)
-    errors = [
-        error
-        for error in outcome.errors
-        if error.code in _OF_URIS or from_pointer(error.path)[:1] not in [[n] for n in by_uri]
-    ]
+    errors = outcome.errors
+    if by_uri:
+        errors = [
+            error
+            for error in errors
+            if error.code in _OF_URIS or not error.path or from_pointer(error.path)[0] not in by_uri
+        ]
     bad = {finding.path for finding in findings if finding.severity == "error"}
     findings += [finding for finding in [*errors, *outcome.warnings] if finding.path not in bad]
     valid = not errors and not bad
-    located = [LocatedFinding(finding, _diag(finding, call, source)) for finding in findings]
+    written = Written(call, source) if findings else None
+    located = [LocatedFinding(finding, _diag(finding, written)) for finding in findings if written is not None]
     coerced = outcome.coerced if valid and is_object(outcome.coerced) else {}
     return CallCheck(valid, {name: value for name, value in coerced.items() if name not in by_uri}, located)
 
@@ -208,20 +214,80 @@ def _as_declared(param: Param, raw: Json, plan: Plan, source: str) -> Json:
 # Places
 
 
-def _diag(finding: Finding, call: Call, source: str) -> Diag:
-    span, value = locate(finding, call, source)
-    args = {**finding.args, "tool": call.tool_id} if finding.code == "VA441" else finding.args
-    fix = _fix(finding, call, source, span, value)
+class Written:
+    """A call as it stands in its source, for looking up the places of many findings: names are sorted and texts are read once."""
+
+    def __init__(self, call: Call, source: str) -> None:
+        self.call = call
+        self.source = source
+        self._params: dict[str, Param] = {}
+        for param in call.params:
+            self._params.setdefault(param.name, param)
+        self._texts: dict[int, _Text] = {}
+
+    def param(self, name: str) -> Param | None:
+        """The parameter of that name, or None."""
+        return self._params.get(name)
+
+    def text(self, value: Value) -> _Text:
+        """A text of the call; ``value`` is a part of it."""
+        # The call holds its values, so that none of them gets the id of another.
+        text = self._texts.get(id(value))
+        if text is None:
+            text = self._texts[id(value)] = _Text(value, self.source)
+        return text
+
+
+class _Text:
+    """A decoded text and the places of its characters."""
+
+    def __init__(self, value: Value, source: str) -> None:
+        self.decoded = value.text(source)
+        self._pieces = value.pieces
+        self._end = value.span[1]
+        lengths = (piece.end - piece.start if piece.text is None else len(piece.text) for piece in value.pieces)
+        self._ends = list(accumulate(lengths))
+
+    @cached_property
+    def json(self) -> tuple[int, JsonTree]:
+        """The text as JSON, and where that begins: behind a byte order mark."""
+        lead = len(self.decoded) - len(self.decoded.lstrip("\ufeff"))
+        return lead, parse_json(self.decoded[lead:])
+
+    def source_span(self, start: int, end: int) -> Span:
+        """As ``Value.source_span``, without going through all pieces."""
+        first = self._offset(start)
+        if end <= start:
+            return first, first
+        at = bisect_left(self._ends, end)
+        if at == len(self._ends):
+            return first, self._pieces[-1].end if self._pieces else self._end
+        piece = self._pieces[at]
+        return first, piece.end if piece.text is not None else piece.end - (self._ends[at] - end)
+
+    def _offset(self, decoded: int) -> int:
+        at = bisect_right(self._ends, decoded)
+        if at == len(self._ends):
+            return self._pieces[-1].end if self._pieces else self._end
+        piece = self._pieces[at]
+        return piece.start if piece.text is not None else piece.end - (self._ends[at] - decoded)
+
+
+def _diag(finding: Finding, written: Written) -> Diag:
+    span, value = locate(finding, written)
+    args = {**finding.args, "tool": written.call.tool_id} if finding.code == "VA441" else finding.args
+    fix = _fix(finding, written, span, value)
     data: dict[str, Json] = {"path": finding.path}
     if finding.suggestion is not None:
         data["suggestion"] = finding.suggestion
     return Diag(finding.code, span, dict(args), severity=finding.severity, fix=fix, data=data)
 
 
-def locate(finding: Finding, call: Call, source: str) -> tuple[Span, Value | None]:
+def locate(finding: Finding, written: Written) -> tuple[Span, Value | None]:
     """The source span of a finding, and the value it lies in; a missing parameter is at the tool id."""
+    call, source = written.call, written.source
     tokens = from_pointer(finding.path)
-    param = call.param(tokens[0]) if tokens else None
+    param = written.param(tokens[0]) if tokens else None
     if param is None:
         return call.tool_span, None
     if len(tokens) == 1 and finding.code in _AT_NAME:
@@ -234,9 +300,9 @@ def locate(finding: Finding, call: Call, source: str) -> tuple[Span, Value | Non
     if value.kind != "text":
         return value.span, value
     if finding.at is not None:
-        return value.source_span(*finding.at), value
+        return written.text(value).source_span(*finding.at), value
     if rest:
-        inner = _inside_json(value, source, rest, finding.code)
+        inner = _inside_json(written.text(value), rest, finding.code)
         if inner is not None:
             return inner, value
     return value.span, value
@@ -265,18 +331,16 @@ def _descend(value: Value, tokens: list[str]) -> tuple[Value, list[str]]:
     return value, tokens
 
 
-def _inside_json(value: Value, source: str, tokens: list[str], code: str) -> Span | None:
+def _inside_json(text: _Text, tokens: list[str], code: str) -> Span | None:
     """The source span of a place inside JSON text; of a missing member, its object's opening bracket."""
-    text = value.text(source)
-    lead = len(text) - len(text.lstrip("\ufeff"))
-    tree = parse_json(text[lead:])
+    lead, tree = text.json
     pointer = to_pointer(tokens)
     key = tree.key_span(pointer) if code in _AT_NAME else None
     node, exact = tree.nearest(pointer)
     if node is None:
         return None
     span = key or (node.span if exact or node.kind not in ("object", "array") else (node.start, node.start + 1))
-    return value.source_span(span[0] + lead, span[1] + lead)
+    return text.source_span(span[0] + lead, span[1] + lead)
 
 
 def _names_around(value: Value, name: str, call: Call, source: str) -> tuple[Span, Span | None] | None:
@@ -313,9 +377,10 @@ def _renamed_key(param: Param, call: Call, source: str, name: str) -> Edit:
     )
 
 
-def _renamed_part(finding: Finding, call: Call, source: str, tokens: list[str]) -> Fix | None:
+def _renamed_part(finding: Finding, written: Written, tokens: list[str]) -> Fix | None:
     """A part inside a value under the name that the finding proposes."""
-    suggestion, param = finding.suggestion, call.param(tokens[0])
+    call, source = written.call, written.source
+    suggestion, param = finding.suggestion, written.param(tokens[0])
     if suggestion is None or param is None or any(mark in suggestion for mark in '<&>"\\ \n'):
         return None
     value, rest = _descend(param.value, tokens[1:])
@@ -332,8 +397,9 @@ def _renamed_part(finding: Finding, call: Call, source: str, tokens: list[str]) 
     return Fix(f"Rename to '{suggestion}'", tuple(edits), sure)
 
 
-def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | None) -> Fix | None:
+def _fix(finding: Finding, written: Written, span: Span, value: Value | None) -> Fix | None:
     """The replacement that the finding proposes, where it can be written at its place without escaping."""
+    call, source = written.call, written.source
     suggestion = finding.suggestion
     if suggestion is None or call.protocol not in SHIPPED:
         return None
@@ -343,8 +409,8 @@ def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | N
     if finding.code == "VA403":
         tokens = from_pointer(finding.path)
         if len(tokens) > 1:
-            return _renamed_part(finding, call, source, tokens)
-        param = call.param(tokens[0])
+            return _renamed_part(finding, written, tokens)
+        param = written.param(tokens[0])
         if param is None:
             return None
         edits = [_renamed_key(param, call, source, suggestion)]
@@ -359,6 +425,5 @@ def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | N
         return None
     if span != value.span or any(mark in suggestion for mark in "<&>«»「」\n"):
         return None
-    written = value.text(source)
-    sure = "safe" if finding.code == "VA411" or same_name(suggestion, written) else "unsafe"
+    sure = "safe" if finding.code == "VA411" or same_name(suggestion, value.text(source)) else "unsafe"
     return Fix(f"Replace by '{suggestion}'", (Edit(span[0], span[1], suggestion),), sure)

@@ -110,6 +110,33 @@ def best(name: str, known: Iterable[str]) -> str | None:
     return suggestions[0] if suggestions else None
 
 
+MAX_LOOKS = 50_000
+"""How many names are looked at for all the wrong names that are held against one ``Names``."""
+
+
+class Names:
+    """Known names against which many wrong ones are held: the work for all of them is bounded. Behind the bound only names that
+    differ in case and separators are still found."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self.all = list(known)
+        self._alike: dict[str, str] = {}
+        for name in islice(self.all, MAX_CANDIDATES):
+            if name and len(name) <= MAX_NAME:
+                self._alike.setdefault(normalised(name), name)
+        self._left = MAX_LOOKS
+
+    def best(self, name: str) -> str | None:
+        """As ``best``; ``name`` is none of the known ones."""
+        if not name or len(name) > MAX_NAME:
+            return None
+        alike = self._alike.get(normalised(name) or name)
+        if alike is not None or self._left < 0:
+            return alike
+        self._left -= len(self.all)
+        return best(name, self.all)
+
+
 def hint(suggestion: str | None) -> str:
     """The question that a message ends with: ``, did you mean 'x'?``, or nothing."""
     return f", did you mean '{suggestion}'?" if suggestion else ""

@@ -75,9 +75,14 @@ def message_texts(text: str, block: Block) -> MessageTexts:
 _CALL_TYPES = ("tool_use", "function", "function_call")
 
 
-def with_line_ends(written: str, source: str, calls: Sequence[PlainCall]) -> str:
-    """Written calls with the line ends of the text that they go to, where those are layout only: no value has one."""
-    if "\r\n" not in source or source.count("\n") != source.count("\r\n"):
+def has_crlf_only(source: str) -> bool:
+    """Whether every line of a text ends with CRLF, and there are any: a question for the whole text, not for each of its blocks."""
+    return "\r\n" in source and source.count("\n") == source.count("\r\n")
+
+
+def with_line_ends(written: str, crlf: bool, calls: Sequence[PlainCall]) -> str:
+    """Written calls with the line ends of the text that they go to (``has_crlf_only``), where those are layout only: no value has one."""
+    if not crlf:
         return written
     if any("\\n" in text or "\\r" in text for text in (json_text(call.args) for call in calls)):
         return written
@@ -107,8 +112,9 @@ def format_blocks(document: Document, reading: ReadOptions, protocol: str = "aut
 
     left: list[Left] = []
     replacements: list[tuple[Block, str]] = []
+    crlf = has_crlf_only(document.text)
     for block in document.blocks:
-        text = _written(block, document, reading, left)
+        text = _written(block, document, reading, left, crlf=crlf)
         if text is not None and text != document.text[block.span[0] : block.span[1]]:
             replacements.append((block, text))
     for _ in range(_ROUNDS):
@@ -129,7 +135,7 @@ _ROUNDS = 8
 _OTHERWISE = "its canonical spelling would be read otherwise in this place"
 
 
-def _written(block: Block, document: Document, reading: ReadOptions, left: list[Left]) -> str | None:
+def _written(block: Block, document: Document, reading: ReadOptions, left: list[Left], *, crlf: bool) -> str | None:
     """The canonical text of a block, or None when it stays, with an entry in ``left`` unless it is no call at all."""
     source = document.text
     if extras_of(block.protocol).whole_text:
@@ -163,7 +169,7 @@ def _written(block: Block, document: Document, reading: ReadOptions, left: list[
         refusal = written.refusals[0]
         left.append(Left(block.span, message(Diag(refusal.code, (0, 0), refusal.args)), False))
         return None
-    return with_line_ends(written.text, source, calls)
+    return with_line_ends(written.text, crlf, calls)
 
 
 def _doubtful(diag: Diag, block: Block) -> bool:

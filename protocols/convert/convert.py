@@ -13,7 +13,7 @@ import msgspec
 from tamis.protocols.base import PlainCall
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.contract import Loss
-from tamis.protocols.convert.blocks import block_fields, message_texts, with_line_ends
+from tamis.protocols.convert.blocks import block_fields, has_crlf_only, message_texts, with_line_ends
 from tamis.protocols.convert.calls import (
     CALL_JSON,
     VENDORS,
@@ -62,6 +62,7 @@ class TextConversion:
     def __init__(self, source: Document, to: str, options: ConvertOptions) -> None:
         self.source = source
         self.lines = LineIndex(source.text)
+        self.crlf = has_crlf_only(source.text)
         self.to = to
         self.title = title_of(to)
         self.options = options
@@ -235,7 +236,7 @@ class TextConversion:
         text, losses = write_ready(piece.ready, self.to, self.options)
         refusals = [loss for loss in losses if loss.code in ("TC050", "TC051")]
         if not refusals:
-            text = with_line_ends(text, self.source.text, [ready_call.call for ready_call in piece.ready])
+            text = with_line_ends(text, self.crlf, [ready_call.call for ready_call in piece.ready])
             piece.text = "\n\n".join(part for part in (piece.lead, text, piece.tail) if part)
             piece.losses += losses
             return

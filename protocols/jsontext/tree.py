@@ -149,11 +149,16 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
         if not isinstance(branch, Branch):
             return None
         keys = branch.keys
-        if name not in keys:
+        if len(keys) > _MANY_KEYS:
+            index = _index_of(branch).get(name, -1)
+            if index < 0:
+                return None
+        elif name not in keys:
             return None
-        index = keys.index(name)
-        if branch.own is not None and branch.own.doubled:
-            index = max(i for i, key in enumerate(keys) if key == name)
+        else:
+            index = keys.index(name)
+            if branch.own is not None and branch.own.doubled:
+                index = max(i for i, key in enumerate(keys) if key == name)
         view = self.view(index)
         return view if isinstance(view, Member) else None
 
@@ -212,6 +217,20 @@ def memo_of(of: Green | JsonNode | None) -> dict[object, object]:
             green.memo = fresh
         memo = green.memo
     return memo
+
+
+_MANY_KEYS = 64
+"""A key among more is not looked for, but kept with its place: many are asked for, one after the other."""
+_BY_KEY = "tree.by-key"
+
+
+def _index_of(branch: Branch) -> dict[str, int]:
+    """The places of the keys of an object; of a doubled one the last."""
+    memo = memo_of(branch)
+    known = memo.get(_BY_KEY)
+    if not isinstance(known, dict):
+        known = memo[_BY_KEY] = {key: index for index, key in enumerate(branch.keys)}
+    return cast("dict[str, int]", known)
 
 
 class Place(msgspec.Struct, frozen=True):

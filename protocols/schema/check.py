@@ -7,6 +7,7 @@ keyword, so the walk is ours; tests hold it against the meta-schemas. Must not k
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -26,7 +27,7 @@ from tamis.protocols.schema.words import (
     pointer,
     resolve,
 )
-from tamis.protocols.suggest import best, hint
+from tamis.protocols.suggest import Names, best, hint
 
 MAX_SCHEMA_DEPTH = 100
 MAX_SCHEMA_NODES = 50_000
@@ -151,6 +152,11 @@ class Walk:
         self.draft: Draft = draft or draft_of(root)
         self.nodes = 0
 
+    @cached_property
+    def has_ids(self) -> bool:
+        """Whether the root names parts of itself: a question that each reference asks."""
+        return has_ids(self.root)
+
     def walk(self) -> Iterator[SchemaIssue]:
         """All faults of the root."""
         yield from self.schema(self.root, None, 0)
@@ -158,7 +164,7 @@ class Walk:
             return
         if is_endless(self.root):
             yield _bad(None, "ref-endless", "a $ref leads back to itself without going into a part of the value")
-        if has_ids(self.root):
+        if self.has_ids:
             for where, ref in _outside_references(self.root):
                 yield SchemaIssue("VA451", pointer(where), {"ref": ref}, "error")
 
@@ -185,10 +191,14 @@ class Walk:
             return
         required, properties = schema.get("required"), schema.get("properties")
         if is_list(required) and required and is_object(properties) and not _more_properties(schema):
+            known: Names | None = None
             for i, name in enumerate(required):
                 if isinstance(name, str) and name not in properties:
-                    # What is required already would then be required twice.
-                    closest = best(name, [candidate for candidate in properties if candidate not in required])
+                    if known is None:
+                        # What is required already would then be required twice.
+                        taken = {other for other in required if isinstance(other, str)}
+                        known = Names(candidate for candidate in properties if candidate not in taken)
+                    closest = known.best(name)
                     args: dict[str, str | int] = {"k": name, "hint": hint(closest)}
                     at = pointer(((where, "required"), i))
                     yield SchemaIssue("MF515", at, args, "warning", suggestion=closest)
@@ -266,9 +276,9 @@ class Walk:
         """Faults of a reference."""
         if not ref.startswith("#"):
             # An absolute reference may name a part of the schema itself.
-            if not is_known_metaschema(ref) and not has_ids(self.root):
+            if not is_known_metaschema(ref) and not self.has_ids:
                 yield SchemaIssue("VA451", pointer(here), {"ref": ref}, "error")
-        elif (ref == "#" or ref.startswith("#/")) and not has_ids(self.root) and not resolves(self.root, ref):
+        elif (ref == "#" or ref.startswith("#/")) and not self.has_ids and not resolves(self.root, ref):
             yield _bad(here, "ref-nowhere", f"$ref {ref} leads nowhere")
 
     def free(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:

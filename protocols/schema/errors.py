@@ -15,7 +15,7 @@ from tamis.protocols.model import Json
 from tamis.protocols.schema.check import draft_of
 from tamis.protocols.schema.regex import PatternError, compile_pattern
 from tamis.protocols.schema.words import Finding, as_json, excerpt, is_list, is_object, label, type_of, types_in_words
-from tamis.protocols.suggest import best, hint, normalised
+from tamis.protocols.suggest import Names, best, hint, normalised
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -141,14 +141,21 @@ def _found(pattern: str, text: str) -> bool:
 
 def explain(validator: Validator, instance: Json, known: Sequence[Finding] = ()) -> list[Finding]:
     """The errors of typed arguments; places at or below those of ``known`` findings are left out."""
-    taken = [finding.path for finding in known]
+    taken = {finding.path for finding in known}
+    listed: set[tuple[int, int]] = set()
     seen: set[tuple[str, str]] = {(finding.code, finding.path) for finding in known}
     findings: list[Finding] = []
     _Work.left = MAX_WORK
     try:
         for error in cast("Iterable[ValidationError]", validator.iter_errors(instance)):
+            if error.validator in ("required", "dependentRequired"):
+                # Each missing name is an error of its own, and the first is worded as all of them.
+                all_of = (id(error.validator_value), id(cast("object", error.instance)))
+                if all_of in listed:
+                    continue
+                listed.add(all_of)
             for finding in _worded(error):
-                if (finding.code, finding.path) in seen or any(_covers(path, finding.path) for path in taken):
+                if (finding.code, finding.path) in seen or (taken and _is_covered(finding.path, taken)):
                     continue
                 seen.add((finding.code, finding.path))
                 findings.append(finding)
@@ -160,8 +167,11 @@ def explain(validator: Validator, instance: Json, known: Sequence[Finding] = ())
     return findings
 
 
-def _covers(above: str, path: str) -> bool:
-    return path == above or path.startswith(above + "/")
+def _is_covered(path: str, taken: set[str]) -> bool:
+    """Whether a place is one of those that are taken, or below one."""
+    while path and path not in taken:
+        path = path.rpartition("/")[0]
+    return path in taken
 
 
 def _finding(
@@ -198,7 +208,8 @@ def _worded(error: ValidationError) -> list[Finding]:
         ]
     if keyword in ("additionalProperties", "unevaluatedProperties") and is_object(instance) and is_object(schema):
         names = _extras(instance, schema, error)
-        return [unknown(path, name, declared_names(schema, schema)) for name in names]
+        declared = Names(declared_names(schema, schema))
+        return [unknown(path, name, declared) for name in names]
     if keyword == "enum" and is_list(limit):
         return [_enum(path, instance, limit)]
     if keyword in ("anyOf", "oneOf"):
@@ -255,10 +266,9 @@ def missing(parent: str, name: str, schema: Json) -> Finding:
     return Finding("VA404", path, "error", {"p": label(path), "type": words}, words, "nothing")
 
 
-def unknown(parent: str, name: str, declared: Iterable[str], code: str = "VA403") -> Finding:
+def unknown(parent: str, name: str, declared: Names, code: str = "VA403") -> Finding:
     """A member that the schema does not know, with what it may have meant."""
-    names = list(declared)
-    suggestion = best(name, names)
+    names, suggestion = declared.all, declared.best(name)
     path = f"{parent}{to_pointer([name])}"
     severity = "error" if code == "VA403" else "warning"
     expected = "one of " + listing(names) if names else "no parameters"

@@ -26,8 +26,9 @@ from tamis.protocols.schema.errors import (
     unknown,
 )
 from tamis.protocols.schema.regex import PatternError, compile_pattern
-from tamis.protocols.schema.valid import Check, compile_valid, compile_valid_at
+from tamis.protocols.schema.valid import Check, compile_parts, compile_valid
 from tamis.protocols.schema.words import Finding, Outcome, excerpt, is_list, is_object, resolve, type_of
+from tamis.protocols.suggest import Names
 
 # Schema to coercion nodes: which types a place allows, and what lies below it. Works for every schema, also for one whose validity only jsonschema
 # can judge.
@@ -185,6 +186,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_compile",
         "_known_patterns",
         "_open",
         "_root",
@@ -212,6 +214,7 @@ class Plan:
             return
         self.names = declared_names(schema, schema) if names is None else names
         self._valid = compile_valid(schema)
+        self._compile = compile_parts(schema)
         self._root = compile_nodes(schema, self._valid_of)
         if is_object(schema):
             extra = schema.get("additionalProperties")
@@ -228,7 +231,7 @@ class Plan:
 
     def _valid_of(self, part: Json) -> Check:
         """The verdict on one alternative; jsonschema's, where its schema is outside the compiled keywords."""
-        compiled = compile_valid_at(self.schema, part)
+        compiled = self._compile(part)
         if compiled is not None:
             return compiled
 
@@ -297,9 +300,10 @@ class Plan:
         coerced = self._root.coerce(args, None, run)
         names: list[Finding] = []
         if type(coerced) is dict and not coerced.keys() <= self.names.keys() and (self.names or self._strict_names):
-            for name in coerced:
-                if name not in self.names:
-                    self._unknown_name(name, names, run)
+            others = [name for name in coerced if name not in self.names]
+            known = Names(self.names if others else ())
+            for name in others:
+                self._unknown_name(name, known, names, run)
         if not run.errors and not names and self._fits(coerced):
             return Outcome(True, coerced, [], run.warnings)
         findings = explain(self.validator, coerced, [*run.errors, *names])
@@ -318,13 +322,13 @@ class Plan:
             return []
         return [n for n in names if n not in self.names and not any(_matches(p, n) for p in self._known_patterns)]
 
-    def _unknown_name(self, name: str, names: list[Finding], run: Run) -> None:
+    def _unknown_name(self, name: str, known: Names, names: list[Finding], run: Run) -> None:
         if any(_matches(pattern, name) for pattern in self._known_patterns):
             return
         if self._strict_names:
-            names.append(unknown("", name, self.names))
+            names.append(unknown("", name, known))
             return
-        finding = unknown("", name, self.names, "VA441")
+        finding = unknown("", name, known, "VA441")
         if finding.suggestion is not None:
             run.warnings.append(finding)
 

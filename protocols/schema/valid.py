@@ -39,9 +39,19 @@ def compile_valid(schema: Json) -> Check | None:
 
 def compile_valid_at(root: Json, schema: Json) -> Check | None:
     """A predicate of one part of a schema, whose local references lead into the whole; None as in ``compile_valid``."""
-    if has_ids(root):
-        return None
-    return compile_part(root, schema, draft_of(root))
+    return compile_parts(root)(schema)
+
+
+def compile_parts(root: Json) -> Callable[[Json], Check | None]:
+    """As ``compile_valid_at``, for many parts of one schema, which is looked through once."""
+    named: list[bool] = []
+
+    def compile_one(part: Json) -> Check | None:
+        if not named:
+            named.append(has_ids(root))
+        return None if named[0] else compile_part(root, part, draft_of(root))
+
+    return compile_one
 
 
 def compile_part(root: Json, schema: Json, draft: Draft) -> Check | None:

@@ -136,12 +136,12 @@ class Expectation:
         # Reading, which only asks how JSON is written, does without.
         from tamis.protocols.schema.check import check_schema
         from tamis.protocols.schema.plan import compile_nodes
-        from tamis.protocols.schema.valid import compile_valid_at
+        from tamis.protocols.schema.valid import compile_parts
 
         if any(issue.severity == "error" for issue in check_schema(tool.parameters)):
             return
         self._schema = tool.parameters
-        self._nodes = compile_nodes(self._schema, lambda part: compile_valid_at(tool.parameters, part))
+        self._nodes = compile_nodes(self._schema, compile_parts(self._schema))
 
     def read(self, name: str, raw: Json) -> tuple[Json, bool]:
         """What the schema makes of a raw argument, and whether it has nothing to say about it."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.catalogue import message
-from tamis.protocols.check import LocatedFinding
+from tamis.protocols.check import LocatedFinding, Written
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, Path, from_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Value
@@ -201,9 +201,16 @@ def refined(call: Call, source: str, problems: list[LocatedFinding]) -> list[Dia
     Of a text that is no JSON every fault is said, not only the first.
     """
     diagnostics: list[Diag] = []
+    written = Written(call, source)
+    # Many findings may lie in one text: it is read once.
+    read: dict[int, Embedded | None] = {}
     for problem in problems:
-        value = _value_of(call, problem.finding.path) if problem.diag.fix is None else None
-        inside = of_value(call, value[0], source) if value is not None else None
+        value = _value_of(written, problem.finding.path) if problem.diag.fix is None else None
+        inside = None
+        if value is not None:
+            if id(value[0]) not in read:
+                read[id(value[0])] = of_value(call, value[0], source)
+            inside = read[id(value[0])]
         if inside is None or value is None:
             diagnostics.append(problem.diag)
         elif problem.finding.code == "VA420" and problem.finding.severity == "error":
@@ -219,10 +226,10 @@ def refined(call: Call, source: str, problems: list[LocatedFinding]) -> list[Dia
     return diagnostics
 
 
-def _value_of(call: Call, pointer: str) -> tuple[Value, list[str]] | None:
+def _value_of(written: Written, pointer: str) -> tuple[Value, list[str]] | None:
     """The text that holds a finding, and the rest of the way inside it."""
     tokens = from_pointer(pointer)
-    param = call.param(tokens[0]) if tokens else None
+    param = written.param(tokens[0]) if tokens else None
     if param is None:
         return None
     value, rest = param.value, tokens[1:]

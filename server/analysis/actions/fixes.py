@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from itertools import accumulate
+
 from tamis.protocols.catalogue import message
-from tamis.protocols.changes import line_edits
+from tamis.protocols.changes import composed
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Edit, Fix
@@ -23,8 +27,8 @@ def quick_fixes(snapshot: Snapshot, span: Span) -> list[Action]:
     if (more := answer(snapshot, "fixes")) is not None:
         actions += more(snapshot, span, touched)
     if actions and is_json(snapshot):
-        broken = broken_places(snapshot.tree)
-        actions = [action for action in actions if _is_sound(snapshot, action, broken)]
+        proof = _Proof(snapshot)
+        actions = [action for action in actions if proof.is_sound(action)]
     return actions
 
 
@@ -53,14 +57,15 @@ def of_text(snapshot: Snapshot, _span: Span, touched: list[Finding]) -> list[Act
 
 def _mendings(snapshot: Snapshot, touched: list[Finding]) -> list[Action]:
     """What findings of a manifest offer that needs a look around them; behind the fixes that they bring."""
-    from tamis.server.analysis.actions.mending import mendings
+    from tamis.server.analysis.actions.mending import Mender
 
+    mender = Mender(snapshot)
     by_diagnostic = {(finding.code, finding.span, finding.message): finding for finding in touched}
     actions: list[Action] = []
     for diag in snapshot.manifest.diagnostics:
         finding = by_diagnostic.get((diag.code, diag.span, message(diag)))
         if finding is not None:
-            actions += [Action(finding, fix) for fix in mendings(snapshot, diag)]
+            actions += [Action(finding, fix) for fix in mender.mendings(diag)]
     return actions
 
 
@@ -73,30 +78,43 @@ def is_json(snapshot: Snapshot) -> bool:
     )
 
 
-def _is_sound(snapshot: Snapshot, action: Action, broken: list[Span]) -> bool:
-    """Whether a fix leaves half-typed JSON no worse than it is, and one of its syntax better: behind a broken part nothing stands where it
-    seems to. Of what touches a ``broken`` place nobody knows where it ends."""
-    before = faults(snapshot.tree)
-    if not before:
-        return True
-    syntax = action.finding.code in SYNTAX
-    if not syntax and any(
-        edit.start < edit.end and edit.start <= end and start <= edit.end
-        for edit in action.fix.edits
-        for start, end in broken
-    ):
-        return False
-    if len(snapshot.text) > MAX_PROVED_CHARS:
-        return syntax
-    after = faults(parse_json(apply(snapshot.text, action.fix.edits)))
-    return after < before or (after == before and not syntax)
+class _Proof:
+    """Whether fixes leave half-typed JSON no worse than it is, and those of its syntax better: behind a broken part nothing stands where it
+    seems to. Of what touches a broken place nobody knows where it ends."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._text = snapshot.text
+        broken = sorted(broken_places(snapshot.tree))
+        self.faults = len(broken)
+        self._starts = [start for start, _ in broken]
+        self._ends = list(accumulate((end for _, end in broken), max))
+        self._left = min(MAX_PROVED_CHARS, MAX_PROVED * len(self._text))
+
+    def is_sound(self, action: Action) -> bool:
+        """Whether a fix may be offered. Behind the bound on what is tried out one of the syntax is, and no other."""
+        if not self.faults:
+            return True
+        syntax = action.finding.code in SYNTAX
+        if not syntax and any(edit.start < edit.end and self._touches(edit) for edit in action.fix.edits):
+            return False
+        if self._left < len(self._text):
+            return syntax
+        self._left -= len(self._text)
+        after = faults(parse_json(apply(self._text, action.fix.edits)))
+        return after < self.faults or (after == self.faults and not syntax)
+
+    def _touches(self, edit: Edit) -> bool:
+        before = bisect_right(self._starts, edit.end)
+        return before > 0 and self._ends[before - 1] >= edit.start
 
 
 MAX_ROUNDS = 10
 MAX_MADE_LIVE = 4
 """Blocks of a selection for which it is tried out how they would run."""
-MAX_PROVED_CHARS = 200_000
-"""The largest broken text in which fixes are tried out before they are offered."""
+MAX_PROVED = 64
+"""So many fixes of a broken text are tried out before they are offered."""
+MAX_PROVED_CHARS = 1_000_000
+"""How much broken text is read again to try out fixes before they are offered."""
 SYNTAX = frozenset(("MF520", "MF521", "MF522", "MF523"))
 
 
@@ -126,8 +144,8 @@ def fix_all(snapshot: Snapshot) -> tuple[Edit, ...]:
         if not more or here.text in seen:
             break
         seen.add(here.text)
+        edits = tuple(composed(snapshot.text, edits, more))
         here = here.with_text(apply(here.text, more))
-        edits = tuple(line_edits(snapshot.text, here.text))
     return edits
 
 
@@ -141,25 +159,50 @@ def _fix_once(snapshot: Snapshot) -> tuple[Edit, ...]:
 
         chosen.extend(mended(snapshot.document, snapshot.read).edits)
         known = {id(diag.fix) for diag in snapshot.document.diagnostics}
-    broken = broken_places(snapshot.tree) if is_json(snapshot) else []
+    proof = _Proof(snapshot) if is_json(snapshot) else None
+    taken = _Taken(chosen)
     for finding in findings:
         if finding.fix is None or not _is_safe(finding.fix) or id(finding.fix) in known:
             continue
-        if broken and not _is_sound(snapshot, Action(finding, finding.fix), broken):
+        if proof is not None and not proof.is_sound(Action(finding, finding.fix)):
             continue
-        edits = finding.fix.edits
-        if not any(_overlap(edit, other) for edit in edits for other in chosen):
-            chosen.extend(edits)
-    sorted_edits = tuple(sorted(chosen, key=lambda edit: (edit.start, edit.end)))
+        if not any(map(taken.overlaps, finding.fix.edits)):
+            taken.add(finding.fix.edits)
+    edits = tuple(taken.edits)
+    if proof is None or not proof.faults:
+        return edits
     # Each alone mends the syntax; all together must, too.
-    return () if broken and faults(parse_json(apply(snapshot.text, sorted_edits))) > len(broken) else sorted_edits
+    return () if faults(parse_json(apply(snapshot.text, edits))) > proof.faults else edits
+
+
+class _Taken:
+    """Edits that do not overlap, in order."""
+
+    def __init__(self, edits: Iterable[Edit]) -> None:
+        self.edits = sorted(edits, key=_place)
+
+    def overlaps(self, edit: Edit) -> bool:
+        """Whether an edit changes what one of them changes; two insertions at one place do."""
+        at = bisect_left(self.edits, edit.end, key=_start)
+        if at and self.edits[at - 1].end > edit.start:
+            return True
+        return edit.start == edit.end and any(
+            other.start == other.end == edit.start for other in self.edits[max(0, at - 1) : at + 1]
+        )
+
+    def add(self, edits: Iterable[Edit]) -> None:
+        """Takes edits that do not overlap the others."""
+        for edit in edits:
+            insort(self.edits, edit, key=_place)
+
+
+def _place(edit: Edit) -> Span:
+    return edit.start, edit.end
+
+
+def _start(edit: Edit) -> int:
+    return edit.start
 
 
 def _is_safe(fix: Fix | None) -> bool:
     return fix is not None and fix.applicability == "safe"
-
-
-def _overlap(one: Edit, two: Edit) -> bool:
-    if one.start == one.end == two.start == two.end:
-        return True
-    return one.start < two.end and two.start < one.end

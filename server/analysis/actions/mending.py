@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import cast
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from tamis.protocols.jsontext.quote import quoted
@@ -19,21 +22,70 @@ from tamis.protocols.manifest.security import host_pattern_fault
 from tamis.protocols.model import Diag, Edit, Fix, Json, escape_pointer
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_list, is_object
-from tamis.protocols.suggest import best
+from tamis.protocols.suggest import Names, best
 from tamis.server.analysis.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tamis.protocols.schema.plan import Plan
+    from tamis.protocols.schema.words import Finding
 
 SYNTAX = frozenset(("MF520", "MF521", "MF522", "MF523"))
 _REMOVABLE = frozenset(("MF504", "MF510", "MF515", "MF518", "LN706"))
 
 
-def mendings(snapshot: Snapshot, diag: Diag) -> list[Fix]:
-    """What could mend a finding of a manifest, besides the fix that it brings."""
-    root = snapshot.manifest.tree.root
-    if root is None:
-        return []
-    place = _Place.of(root, diag.span)
-    fixes = [*_removals(snapshot, diag, place), *_moves(snapshot, diag, place), *_replacements(snapshot, diag, place)]
-    return [Fix(title, edits, "unsafe") for title, edits in fixes]
+MAX_TRIES = 200
+"""So many proposals are tried out for all findings that are asked about together: each is a check of an example or a default."""
+
+
+class Mender:
+    """What could mend the findings of a manifest, besides the fixes that they bring. What many of them look at is looked up once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.tries = MAX_TRIES
+        self._errors: dict[int, dict[str, list[Finding]]] = {}
+        self._references: dict[str, Names] = {}
+
+    def mendings(self, diag: Diag) -> list[Fix]:
+        """The fixes for one finding."""
+        root = self.snapshot.manifest.tree.root
+        if root is None:
+            return []
+        place = _Place.of(root, diag.span)
+        fixes = [*_removals(self, diag, place), *_moves(self.snapshot, diag, place), *_replacements(self, diag, place)]
+        return [Fix(title, edits, "unsafe") for title, edits in fixes]
+
+    @cached_property
+    def broken(self) -> list[Span]:
+        """The places of the text that are no JSON, sorted."""
+        return sorted(diag.span for diag in self.snapshot.manifest.tree.diagnostics if diag.code in SYNTAX)
+
+    def references(self, field: str) -> Names:
+        """The references that could stand in the schema of a field."""
+        if field not in self._references:
+            self._references[field] = Names(_definitions(self.snapshot, field))
+        return self._references[field]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of ``parameters``."""
+        from tamis.protocols.schema.plan import compile_plan
+
+        return compile_plan(_schema(self.snapshot, "parameters"))
+
+    def errors(self, example: int, args: dict[str, Json]) -> dict[str, list[Finding]]:
+        """The errors of an example's arguments by their places."""
+        if example not in self._errors:
+            by_path: dict[str, list[Finding]] = {}
+            for error in self.plan.check(args, "typed").errors:
+                by_path.setdefault(error.path, []).append(error)
+            self._errors[example] = by_path
+        return self._errors[example]
+
+    def may_try(self) -> bool:
+        """Whether one more proposal may be tried out."""
+        self.tries -= 1
+        return self.tries >= 0
 
 
 class _Place:
@@ -49,11 +101,11 @@ class _Place:
         here = root
         while here.span != span:
             around.append(here)
-            inner = next(
-                (entry for entry in _entries(here) if entry.span[0] <= span[0] and span[1] <= entry.span[1]), None
-            )
-            if inner is None:
+            entries = _entries(here)
+            at = _at(entries, span[0])
+            if at < 0 or span[1] > entries[at].span[1]:
                 break
+            inner = entries[at]
             below = inner.value if isinstance(inner, Member) else inner
             if below is None or below.span == span or below.start > span[0]:
                 return cls(around, inner)
@@ -68,15 +120,15 @@ class _Place:
 Proposed = tuple[str, tuple[Edit, ...]]
 
 
-def _removals(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
+def _removals(mender: Mender, diag: Diag, place: _Place) -> Iterator[Proposed]:
     entry = place.entry
     if entry is None or not place.around:
         return
     entries = _entries(place.around[-1])
-    at = next((i for i, sibling in enumerate(entries) if sibling.span == entry.span), -1)
-    if at < 0 or _is_broken(snapshot, place.around[-1], entries, at):
+    at = _at(entries, entry.span[0])
+    if at < 0 or entries[at].span != entry.span or _is_broken(mender, place.around[-1], entries, at):
         return
-    text = snapshot.text
+    text = mender.snapshot.text
     if (
         diag.code in _REMOVABLE
         or (diag.code == "VA453" and diag.data.get("code") == "VA403")
@@ -85,19 +137,18 @@ def _removals(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Propose
         name = entry.key if isinstance(entry, Member) else excerpt_of(entry)
         yield f"Remove '{name}'", removal(text, place.around[-1], at)
     if diag.code == "MF524" and isinstance(entry, Member):
-        before = [
-            i for i, sibling in enumerate(entries[:at]) if isinstance(sibling, Member) and sibling.key == entry.key
-        ]
-        if before:
-            yield f"Remove the '{entry.key}' that does not count", removal(text, place.around[-1], before[-1])
+        keys = place.around[-1].keys
+        before = next((i for i in range(at - 1, -1, -1) if keys[i] == entry.key), -1)
+        if before >= 0:
+            yield f"Remove the '{entry.key}' that does not count", removal(text, place.around[-1], before)
 
 
-def _is_broken(snapshot: Snapshot, node: JsonNode, entries: list[Member | JsonNode], at: int) -> bool:
+def _is_broken(mender: Mender, node: JsonNode, entries: Entries, at: int) -> bool:
     """Whether the text around an entry is no JSON: what would be left of it is anybody's guess."""
     start = entries[at - 1].span[1] if at else node.start
     end = entries[at + 1].span[0] if at + 1 < len(entries) else node.end
-    diagnostics = snapshot.manifest.tree.diagnostics
-    return any(diag.code in SYNTAX and start <= diag.span[0] and diag.span[1] <= end for diag in diagnostics)
+    first = bisect_left(mender.broken, (start, start))
+    return any(stop <= end for _, stop in islice(mender.broken, first, first + _NEAR))
 
 
 def _moves(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
@@ -127,14 +178,9 @@ def _moves(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
     at = next((i for i, member in enumerate(own.members) if member.key == "required"), -1)
     away = removal(snapshot.text, own, at)
     declared = owner.get("properties")
-    name = next(
-        (
-            member.key
-            for member in (declared.members if declared else ())
-            if member.value and member.value.span == own.span
-        ),
-        "",
-    )
+    members = declared.members if declared else []
+    here = members[_at(members, own.start)] if members else None
+    name = here.key if here is not None and here.value is not None and here.value.span == own.span else ""
     listed = owner.get("required")
     if value.value is not True:
         yield "Remove 'required': false", away
@@ -169,8 +215,23 @@ def _wrapped(text: str, node: JsonNode) -> Edit:
     )
 
 
-def _entries(node: JsonNode) -> list[Member | JsonNode]:
-    return [*node.members] if node.kind == "object" else [*node.items]
+Entries = list[Member] | list[JsonNode]
+_NEAR = 64
+"""So many faults of syntax are looked at between two entries."""
+
+
+def _entries(node: JsonNode) -> Entries:
+    """The members or items of a container, in order. Not to be changed."""
+    return node.members if node.kind == "object" else node.items
+
+
+def _at(entries: Entries, offset: int) -> int:
+    """The index of the last entry that begins at an offset or before it; -1: there is none."""
+    return bisect_right(entries, offset, key=_start) - 1
+
+
+def _start(entry: Member | JsonNode) -> int:
+    return entry.key_start if isinstance(entry, Member) else entry.start
 
 
 def excerpt_of(node: JsonNode) -> str:
@@ -211,18 +272,18 @@ def removal(text: str, node: JsonNode, index: int) -> tuple[Edit, ...]:
     return (*((Edit(comma.end() - 1, comma.end(), ""),) if comma else ()), Edit(start, end, ""))
 
 
-def _replacements(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
+def _replacements(mender: Mender, diag: Diag, place: _Place) -> Iterator[Proposed]:
     node = place.value
     if node is None or (diag.span != node.span and diag.code != "VA453"):
         return
-    for new in _new_values(snapshot, diag, place, node):
+    for new in _new_values(mender, diag, place, node):
         shown = json.dumps(new, ensure_ascii=False)
         title = f"Replace by '{new}'" if isinstance(new, str) else f"Replace by {shown}"
         yield title, (Edit(node.start, node.end, quoted(new) if isinstance(new, str) else shown),)
 
 
-def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -> Iterator[Json]:
-    value = node.to_python()
+def _new_values(mender: Mender, diag: Diag, place: _Place, node: JsonNode) -> Iterator[Json]:
+    value, snapshot = node.to_python(), mender.snapshot
     match diag.code:
         case "MF502" if diag.args.get("p") == "version" and isinstance(value, int | float):
             text = _as_semver(snapshot.text[node.start : node.end])
@@ -237,9 +298,9 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
         case "MF535" if value != "object":
             yield "object"
         case "MF532":
-            yield from _fitting_default(snapshot, place, value)
+            yield from _fitting_default(mender, place, value)
         case "VA450" if isinstance(value, str) and diag.args.get("fault") == "ref-nowhere":
-            near = best(value, _definitions(snapshot, str(diag.data.get("path", ""))))
+            near = mender.references(str(diag.data.get("path", "")).removeprefix("/").partition("/")[0]).best(value)
             if near is not None:
                 yield near
         case "VA450" if isinstance(value, str):
@@ -248,7 +309,7 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
             elif diag.args.get("fault") == "not-number":
                 yield from (item for item in _readings(value) if type(item) in (int, float))
         case "VA453":
-            yield from _fitting_argument(snapshot, diag, value)
+            yield from _fitting_argument(mender, diag, value)
         case _:
             return
 
@@ -320,9 +381,9 @@ def _schema(snapshot: Snapshot, field: str) -> dict[str, Json]:
     return schema if is_object(schema) else {}
 
 
-def _definitions(snapshot: Snapshot, path: str) -> list[str]:
-    """The references that could stand in the schema of a path such as ``/parameters/…``."""
-    schema = _schema(snapshot, path.removeprefix("/").partition("/")[0])
+def _definitions(snapshot: Snapshot, field: str) -> list[str]:
+    """The references that could stand in the schema of a field such as ``parameters``."""
+    schema = _schema(snapshot, field)
     definitions: list[str] = []
     for group in ("$defs", "definitions"):
         held = schema.get(group)
@@ -331,13 +392,13 @@ def _definitions(snapshot: Snapshot, path: str) -> list[str]:
     return definitions
 
 
-def _fitting_default(snapshot: Snapshot, place: _Place, value: Json) -> Iterator[Json]:
+def _fitting_default(mender: Mender, place: _Place, value: Json) -> Iterator[Json]:
     from tamis.protocols.schema.plan import compile_plan
 
     own = place.around[-1].to_python() if place.around else None
-    if not is_object(own):
+    if not is_object(own) or not mender.may_try():
         return
-    roots = [_schema(snapshot, name) for name in ("parameters", "output")]
+    roots = [_schema(mender.snapshot, name) for name in ("parameters", "output")]
     shared = {key: root[key] for root in reversed(roots) for key in ("$defs", "definitions", "$schema") if key in root}
     plan = compile_plan(cast("dict[str, Json]", {**shared, "type": "object", "properties": {"v": own}}))
     for new in _near(value, own):
@@ -355,29 +416,29 @@ def _near(value: Json, schema: dict[str, Json]) -> Iterator[Json]:
     yield from _readings(value)
 
 
-def _fitting_argument(snapshot: Snapshot, diag: Diag, value: Json) -> Iterator[Json]:
+def _fitting_argument(mender: Mender, diag: Diag, value: Json) -> Iterator[Json]:
     """What an example's argument may have been meant as, if the example's finding there is gone with it."""
     from tamis.protocols.jsontext.tree import from_pointer
-    from tamis.protocols.schema.plan import compile_plan
 
     path = str(diag.data.get("path", ""))
     steps = from_pointer(path)
     index = int(diag.args.get("i", -1))
-    root = snapshot.manifest.tree.root
+    root = mender.snapshot.manifest.tree.root
     node = root.at(["examples", index, "input"]) if root is not None else None
     args = node.to_python() if node is not None else None
     if steps[:1] != ["examples"] or steps[2:3] != ["input"] or len(steps) < 4 or not is_object(args):
         return
     where = path.removeprefix(f"/examples/{index}/input")
-    plan = compile_plan(_schema(snapshot, "parameters"))
-    if not plan.usable:
+    if not mender.plan.usable:
         return
-    errors = [error for error in plan.check(args, "typed").errors if error.path == where]
+    errors = mender.errors(index, args).get(where, [])
     wanted = [error.suggestion for error in errors if error.suggestion is not None and error.code != "VA403"]
     if any(error.code == "VA403" for error in errors):
         return
     for new in (*wanted, *_readings(value)):
-        after = plan.check(cast("dict[str, Json]", _with(args, steps[3:], new)), "typed").errors
+        if not mender.may_try():
+            return
+        after = mender.plan.check(cast("dict[str, Json]", _with(args, steps[3:], new)), "typed").errors
         if not any(error.path == where or error.path.startswith(where + "/") for error in after):
             yield new
             return

@@ -64,7 +64,7 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
     import tomllib
 
     from tamis.server.runtime.settings.faults import policy_faults
-    from tamis.server.runtime.settings.reading import settings_of, settings_problems
+    from tamis.server.runtime.settings.reading import read_settings, settings_with
 
     tree = read_toml(text)
     try:
@@ -75,14 +75,17 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
         # The library says where it gave up; what is wrong often stands before that.
         return [_own(tree.errors[0])] if tree.errors else [_syntax(text, str(error))]
     places = toml_places(tree)
-    diagnostics = [_finding(text, places, problem, closes) for problem, closes in settings_problems(raw)]
-    faults = [*policy_faults(settings_of(raw).policy), *on_disk]
+    read = read_settings(raw)
+    by_name = _by_name(places) if read.problems else {}
+    diagnostics = [_finding(text, places, by_name, problem, closes) for problem, closes in read.problems]
+    faults = [*policy_faults(settings_with(read.values).policy), *on_disk]
+    lists = _lists(tree) if any(fault.item is not None for fault in faults) else {}
     return diagnostics + [
-        _of_fault(text, tree, places, fault) for fault in faults if not fault.setting or fault.setting in places
+        _of_fault(text, lists, places, fault) for fault in faults if not fault.setting or fault.setting in places
     ]
 
 
-def _of_fault(text: str, tree: TomlTree, places: dict[Path, Place], fault: Fault) -> Diag:
+def _of_fault(text: str, lists: dict[Path, list[TomlValue]], places: dict[Path, Place], fault: Fault) -> Diag:
     if not fault.setting:
         # it is about the file as a whole
         return Diag("ST804", (0, 0), {"reason": fault.message}, severity=fault.level)
@@ -91,18 +94,20 @@ def _of_fault(text: str, tree: TomlTree, places: dict[Path, Place], fault: Fault
         return Diag("ST805", place.key, {"reason": fault.message[:1].upper() + fault.message[1:]})
     span = place.key if place.value[0] == place.value[1] else place.value
     if fault.item is not None:
-        items = _items(tree, fault.setting)
+        items = lists.get(fault.setting, [])
         span = items[fault.item].span if fault.item < len(items) else span
     reason = f"'{'.'.join(fault.setting)}': {fault.message}"
     return Diag("ST804", span, {"reason": reason}, severity=fault.level, fix=_fix_name(text, fault.message, span))
 
 
-def _items(tree: TomlTree, path: Path) -> list[TomlValue]:
+def _lists(tree: TomlTree) -> dict[Path, list[TomlValue]]:
+    """The items of the settings that stand in tables, by path; of one that stands twice those of the first."""
+    lists: dict[Path, list[TomlValue]] = {}
     for table in tree.tables:
         for entry in table.entries:
-            if (*table.names, *entry.names) == path and entry.value is not None:
-                return entry.value.items
-    return []
+            if entry.value is not None:
+                lists.setdefault((*table.names, *entry.names), entry.value.items)
+    return lists
 
 
 def _fix_name(text: str, message: str, span: Span) -> Fix | None:
@@ -128,14 +133,14 @@ def _syntax(text: str, phrase: str) -> Diag:
     return Diag("ST801", (at, len(text) if end < 0 else max(at, end)), {"reason": reason[:1].lower() + reason[1:]})
 
 
-def _finding(text: str, places: dict[Path, Place], problem: str, closes: bool) -> Diag:
+def _finding(text: str, places: dict[Path, Place], by_name: dict[str, Path], problem: str, closes: bool) -> Diag:
     from tamis.server.runtime.settings.reading import code_of
 
     code = code_of(problem)
     unknown = code == "ST802"
     named = _NAME.search(problem)
     path = named[1] if named is not None else ""
-    names = _names_of(places, path)
+    names = _names_of(by_name, path)
     place = places.get(names) if names else None
     span = (0, 0)
     if place is not None:
@@ -153,13 +158,19 @@ def _finding(text: str, places: dict[Path, Place], problem: str, closes: bool) -
     )
 
 
-def _names_of(places: dict[Path, Place], dotted: str) -> Path:
-    """The path of a setting by its dotted name, or of the nearest table above it; names may hold dots themselves. Empty: none."""
-    while True:
-        fitting = next((path for path in places if ".".join(path) == dotted), None)
-        if fitting is not None or "." not in dotted:
-            return fitting or ()
+def _by_name(places: dict[Path, Place]) -> dict[str, Path]:
+    """Paths by their dotted names; names may hold dots themselves: the first path counts."""
+    by_name: dict[str, Path] = {}
+    for path in places:
+        by_name.setdefault(".".join(path), path)
+    return by_name
+
+
+def _names_of(by_name: dict[str, Path], dotted: str) -> Path:
+    """The path of a setting by its dotted name, or of the nearest table above it. Empty: none."""
+    while dotted not in by_name and "." in dotted:
         dotted = dotted.rpartition(".")[0]
+    return by_name.get(dotted, ())
 
 
 def _fix(text: str, problem: str, span: Span, unknown: bool) -> Fix | None:

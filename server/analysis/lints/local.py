@@ -5,6 +5,7 @@ Must not know what is found.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress, count
 from operator import is_not
@@ -84,24 +85,26 @@ def renaming(member: Member, name: str, sure: Applicability = "safe") -> Fix:
 
 def without_member(node: JsonNode, member: Member, title: str, sure: Applicability = "unsafe") -> Fix | None:
     """The fix that takes a member out, with the comma that belongs to it; None for the half-typed."""
-    at = next((i for i, candidate in enumerate(node.members) if candidate is member), -1)
-    if at < 0 or member.value is None:
+    at = bisect_left(node.members, member.key_start, key=_start)
+    if at == len(node.members) or node.members[at] is not member or member.value is None:
         return None
-    spans = [member.span for member in node.members]
-    return Fix(title, (_cut(spans, at),), sure)
+    return Fix(title, (_cut(node.members, at),), sure)
+
+
+def _start(member: Member) -> int:
+    return member.key_start
 
 
 def without_item(node: JsonNode, index: int, title: str, sure: Applicability = "unsafe") -> Fix:
     """The fix that takes an item out of a list, with its comma."""
-    return Fix(title, (_cut([item.span for item in node.items], index),), sure)
+    return Fix(title, (_cut(node.items, index),), sure)
 
 
-def _cut(spans: list[Span], at: int) -> Edit:
-    if at + 1 < len(spans):
-        return Edit(spans[at][0], spans[at + 1][0], "")
-    if at > 0:
-        return Edit(spans[at - 1][1], spans[at][1], "")
-    return Edit(*spans[at], "")
+def _cut(entries: Sequence[Member] | Sequence[JsonNode], at: int) -> Edit:
+    start, end = entries[at].span
+    if at + 1 < len(entries):
+        return Edit(start, entries[at + 1].span[0], "")
+    return Edit(entries[at - 1].span[1] if at > 0 else start, end, "")
 
 
 # Findings that are kept with the container that they are about. Built on what the tree says of unchanged parts (``protocols/jsontext/tree.py``).

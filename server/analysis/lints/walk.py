@@ -43,11 +43,12 @@ def _unused(node: JsonNode, walk: _Walk) -> list[Diag]:
     used = walk.references(node, 0, str(node.kind))
     if None in used:
         return []
+    # `#/$defs/name/properties/x` leads through the definition `#/$defs/name`.
+    through = {"/".join(ref.split("/", 3)[:3]) for ref in used if ref is not None}
     collector = Collector()
     for key, table in tables:
         for member in table.members:
-            pointer = f"#/{key}/{escape_pointer(member.key)}"
-            if member.value is None or any(ref == pointer or (ref or "").startswith(f"{pointer}/") for ref in used):
+            if member.value is None or f"#/{key}/{escape_pointer(member.key)}" in through:
                 continue
             fix = without_member(table, member, f"Remove '{member.key}'")
             collector.add("LN714", member.key_span, {"k": member.key}, fix=fix)

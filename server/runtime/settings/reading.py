@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
@@ -69,12 +70,18 @@ def _tables(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _built(kind: type[msgspec.Struct], tables: Mapping[str, Any]) -> msgspec.Struct:
-    fields: dict[str, Any] = {}
-    for field in msgspec.structs.fields(kind):
-        if field.encode_name in tables:
-            value, of = tables[field.encode_name], cast("Any", field).type
-            fields[field.name] = _built(of, value) if _is_struct(of) else value
-    return kind(**fields)
+    given: dict[str, Any] = {}
+    for name, (field, of) in _fields(kind).items():
+        if name in tables:
+            value = tables[name]
+            given[field] = _built(of, value) if _is_struct(of) else value
+    return kind(**given)
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[str, Any]]:
+    """What can be set of a kind by its name in files: the field's own name and its type. msgspec evaluates the annotations at each look."""
+    return {field.encode_name: (field.name, cast("Any", field).type) for field in msgspec.structs.fields(kind)}
 
 
 def _is_struct(kind: Any) -> bool:
@@ -191,7 +198,7 @@ def _read(
     kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, problems: list[str], values: dict[str, Any]
 ) -> None:
     """Converts field by field, so that one wrong value costs that value only; ``values`` gets the others by dotted name."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     for name, value in raw.items():
         path, field = f"{prefix}{name}", fields.get(name)
         if field is None:
@@ -199,7 +206,7 @@ def _read(
             what = "table" if isinstance(value, dict) else "setting"
             problems.append(f"unknown {what} '{path}'{hint(f'{prefix}{near}' if near else None)}")
             continue
-        of = cast("Any", field).type
+        of = field[1]
         if not _is_struct(of):
             converted = _value(of, value, path, problems)
             if converted is not _WRONG:
