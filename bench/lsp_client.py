@@ -112,8 +112,8 @@ class Server:
 
     # The conversation
 
-    def initialize(self) -> float:
-        """``initialize`` to its answer; seconds since the start of the process."""
+    def initialize(self, more: Message | None = None) -> float:
+        """``initialize`` to its answer, with ``more`` of ``textDocument``'s capabilities; seconds since the start of the process."""
         documents: Message = {
             "synchronization": {"didSave": True},
             "completion": {"completionItem": {"snippetSupport": True}},
@@ -121,6 +121,7 @@ class Server:
         }
         if self.pulls:
             documents["diagnostic"] = {"dynamicRegistration": False}
+        documents |= more or {}
         uri = self._root.as_uri()
         self.ask(
             "initialize",
@@ -195,6 +196,10 @@ class Server:
         while (message := self.read(quiet)) is not None:
             if message.get("method") == "textDocument/publishDiagnostics":
                 self.publishes += 1
+
+    def processor_seconds(self) -> float:
+        """The processor time of all its threads so far: that of a process stands behind its id, as in ``clock_getcpuclockid``."""
+        return time.clock_gettime((~self._process.pid << 3) | 2)
 
     def memory(self) -> float:
         """Resident megabytes."""

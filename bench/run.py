@@ -44,6 +44,7 @@ PARTS = {
     "tokens": "tokens:bench_tokens",
     "corpus": "processes:bench_corpus",
     "lsp": "lsp:bench_lsp",
+    "shapes": "shapes:bench_shapes",
     "sandbox": "sandbox:bench_sandbox",
     "sandbox-rate": "sandbox:bench_rate",
     "sandbox-pace": "sandbox:bench_pace",

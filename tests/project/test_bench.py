@@ -11,10 +11,11 @@ from bench.lsp import bench_lsp
 from bench.mcp import bench_mcp
 from bench.reading import bench_parse
 from bench.run import PARTS, part, replaced
+from bench.shapes import REQUESTS, SHAPES, bench_shapes
 from tests.growth import leave_out
 
 # Whole processes and the corpus runners have tests of their own; a sandbox or a full run is no smoke test.
-SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse", "lsp", "mcp")]
+SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse", "lsp", "shapes", "mcp")]
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,28 @@ def test_reading_is_measured_without_the_network() -> None:
 @pytest.mark.slow
 def test_the_language_server_is_measured_without_the_network() -> None:
     assert _rows(bench_lsp(node=False, bulks=("nested",), sizes=("10 KB",))) >= 9
+
+
+@pytest.mark.slow
+def test_requests_are_measured_for_shapes_of_documents() -> None:  # issue 16
+    table = bench_shapes(("ACTION: wide", "settings: rules"))
+    # There may be nothing to resolve.
+    methods = {"open", "change", *REQUESTS} - {method for method in REQUESTS if method.endswith("/resolve")}
+    assert {method for method in methods if f"| `{method}` |" not in table} == set()
+
+
+def test_every_request_of_an_editor_is_asked_of_each_shape() -> None:  # issue 16
+    from tamis.server.lsp.table import REQUESTS as SERVED
+
+    about_documents = ("textDocument/", "callHierarchy/", "workspaceSymbol/")
+    served = {method for method in SERVED if method.startswith(about_documents) or method.endswith("/resolve")}
+    assert served <= {*REQUESTS}
+
+
+def test_each_shape_grows_with_its_number() -> None:  # issue 16
+    assert len(SHAPES) > 80
+    for name, shape in SHAPES.items():
+        assert len(shape.build(400)) > 1.5 * len(shape.build(100)), name
 
 
 @pytest.mark.slow
