@@ -166,7 +166,8 @@ def _problems(root: Path, loaded: LoadedSettings) -> list[str]:
     for diag in settings_findings(text):
         line, column = lines.position(diag.span[0])
         located.append(f"{path}:{line + 1}:{column + 1}: {message(diag)}")
-    return [*located, *(problem for problem in loaded.problems if not located or problem not in loaded.folder_problems)]
+    told = loaded.folder_problems if located else ()
+    return [*located, *(problem for problem in loaded.problems if problem not in told)]
 
 
 def _refuse(root: Path, bare: LoadedSettings) -> int:
