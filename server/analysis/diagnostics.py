@@ -7,6 +7,7 @@ capped, and the cap is said.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -394,9 +395,11 @@ def _check(snapshot: Snapshot, call: Call, variables: Variables | None = None, b
     if checked:
         from tamis.server.analysis.embedded_schema import refined
 
-        problems = [
-            diagnostic for diagnostic in refined(put.call, snapshot.text, checked) if not _is_of(diagnostic, call, put)
-        ]
+        names = {reference.parameter for reference in (*put.unknown, *put.open)}
+        # Of a value that is not known yet nothing is said.
+        values = sorted(param.value.span for param in call.params if param.name in names)
+        found = refined(put.call, snapshot.text, checked)
+        problems = [diagnostic for diagnostic in found if not _lies_in(diagnostic.span, values)]
     else:
         problems = []
     if not call.complete:
@@ -412,12 +415,11 @@ def _with_variables(
     own = example_references(snapshot, variables_in(snapshot))
     if not own:
         return diagnostics
-    spans = [span for span, _ in own]
+    spans = sorted(span for span, _ in own)
     kept = [
         diagnostic
         for diagnostic in diagnostics
-        if diagnostic[0].code != "VA453"
-        or not any(start <= diagnostic[0].span[0] and diagnostic[0].span[1] <= end for start, end in spans)
+        if diagnostic[0].code != "VA453" or not _lies_in(diagnostic[0].span, spans)
     ]
     return [*kept, *((diag, ()) for _, diag in own if diag is not None)]
 
@@ -439,11 +441,14 @@ def _led(diag: Diag) -> tuple[Related, ...]:
     return (Related("The manifest with the error", path=path, line=max(0, line - 1)),)
 
 
-def _is_of(diag: Diag, call: Call, put: Filled) -> bool:
-    """Whether a finding is of a value that is not known yet."""
-    names = {reference.parameter for reference in (*put.unknown, *put.open)}
-    values = [param.value.span for param in call.params if param.name in names]
-    return any(start <= diag.span[0] and diag.span[1] <= end for start, end in values)
+def _lies_in(span: Span, spans: list[Span]) -> bool:
+    """Whether one of some stretches, which are sorted and disjoint, holds a span."""
+    at = bisect_right(spans, span[0], key=_start) - 1
+    return at >= 0 and span[1] <= spans[at][1]
+
+
+def _start(span: Span) -> int:
+    return span[0]
 
 
 def _renamed(text: str, call: Call, name: str) -> tuple[Edit, ...]:
