@@ -135,13 +135,17 @@ def _trust(arguments: argparse.Namespace, root: Path) -> int:
         return 1 if bare.closed else 0 if recorded or not bare.asks else NOT_TRUSTED
     if bare.closed:
         return _refuse(root, bare)
+    if recorded:
+        write_line(f"{root} is trusted as it is{'; it sets:' if bare.asks or granted_already(root, bare) else ''}")
+        for line in _settings_lines(root, bare):
+            write_line(line)
+        return 0
     if not bare.asks:
         write_line(f"{root} asks for nothing that needs your trust")
+        for line in _settings_lines(root, bare):
+            write_line(line)
         # what the user's own configuration grants its tools is told or asked about until it is trusted
-        return record(root, bare) if arguments.yes and not recorded else 0
-    if recorded:
-        write_line(f"{root} is trusted as it is")
-        return 0
+        return record(root, bare) if arguments.yes else 0
     for line in asked_lines(root, bare):
         write_line(line)
     if not arguments.yes and not ask("Trust it as it is now? [y/N] "):
@@ -193,6 +197,10 @@ def _as_json(root: Path, bare: LoadedSettings, recorded: bool, problems: list[st
             {"setting": setting.setting, "value": plain(setting.asked), "means": means(setting)}
             for setting in bare.asks
         ],
+        "grantedAlready": [
+            {"setting": setting.setting, "value": plain(setting.asked), "means": means(setting)}
+            for setting in granted_already(root, bare)
+        ],
     }
 
 
@@ -202,15 +210,32 @@ def means(asked: NotInForce) -> str:
     return next((words for begin, words in _MEANS if name == begin or name.startswith(f"{begin}.")), "sets it")
 
 
+def granted_already(root: Path, bare: LoadedSettings) -> list[NotInForce]:
+    """What a folder asks for that it has at the moment by the operator's own settings, whole or in part: trusted, it has that without them too."""
+    from tamis.server.runtime.settings.loading import asked_by_itself
+
+    told = [(setting.setting, setting.asked) for setting in bare.asks]
+    return [one for one in asked_by_itself(root, bare.folder_text) if (one.setting, one.asked) not in told]
+
+
+def _settings_lines(root: Path, bare: LoadedSettings) -> Iterator[str]:
+    """Everything that trust in a folder puts in force, or holds there, with what it lets happen."""
+    from tamis.server.runtime.settings.config import toml_value
+
+    for setting in bare.asks:
+        yield f"  {means(setting)}: {setting.setting} = {toml_value(setting.asked)}"
+    for setting in granted_already(root, bare):
+        value = toml_value(setting.asked)
+        yield f"  {means(setting)}: {setting.setting} = {value} (yours grant it now, at least in part; trusted, the folder keeps it without them)"
+
+
 def asked_lines(root: Path, bare: LoadedSettings) -> Iterator[str]:
     """What a folder asks for, and how its file differs from the one that was trusted."""
-    from tamis.server.runtime.settings.config import toml_value
     from tamis.server.runtime.settings.loading import changed_files
     from tamis.server.runtime.settings.trust import trusted_folders
 
     yield f"{root / FILE_NAME} asks for more than a folder may set by itself:"
-    for setting in bare.asks:
-        yield f"  {means(setting)}: {setting.setting} = {toml_value(setting.asked)}"
+    yield from _settings_lines(root, bare)
     before = trusted_folders().get(os.path.realpath(root))
     if before is None:
         return

@@ -215,3 +215,39 @@ def test_a_fault_that_bounds_nothing_is_told_and_the_rest_is_trusted(
     assert main(["trust", "--yes", str(world.root)]) == 0
     told = capsys.readouterr().err
     assert f"{world.root}/tamis.toml:2:1: 'lint.foo' is no rule" in told and "is trusted;" in told
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("policy.readRoots", '[policy]\nreadRoots = ["/srv/data"]\n'),
+        ("policy.allowHosts", '[policy]\nallowHosts = ["a.test"]\n'),
+        ("policy.allowCidrs", '[policy]\nallowCidrs = ["10.0.0.0/8"]\n'),
+        ("policy.secrets", '[policy.secrets]\n"t:*" = ["KEY"]\n'),
+        ("sandbox.interpreters.python", '[sandbox.interpreters]\npython = "/usr/bin/python3"\n'),
+    ],
+)
+@pytest.mark.parametrize("more", ["", '[sandbox.interpreters]\nbun = "/usr/bin/bun"\n'])
+def test_what_the_users_settings_grant_already_is_shown_before_the_record_holds_it(
+    tamis: Tamis, world: World, setting: str, text: str, more: str
+) -> None:  # trust 2: the record outlives the grant
+    more = more if "interpreters" not in text else ""
+    world.folder(text + more)
+    world.write(world.user, text)
+    shown = tamis("trust", "--yes").out
+    assert f": {setting}" in shown
+    assert "the folder keeps it without them" in shown
+    assert [one["setting"].startswith(setting) for one in tamis("trust", "--json").json()["grantedAlready"]] == [True]
+    world.user.unlink()
+    # what is in force now was shown then, and is shown again
+    after = tamis("trust").out
+    assert "is trusted as it is; it sets:" in after
+    assert f": {setting}" in after
+
+
+def test_a_part_that_the_user_grants_already_is_shown_too(tamis: Tamis, world: World) -> None:
+    world.folder('[policy]\nreadRoots = ["/srv/a", "/srv/b"]\n')
+    world.write(world.user, '[policy]\nreadRoots = ["/srv/a"]\n')
+    shown = tamis("trust").out
+    assert 'policy.readRoots = ["/srv/b"]\n' in shown
+    assert 'policy.readRoots = ["/srv/a", "/srv/b"] (yours grant it now' in shown

@@ -158,6 +158,15 @@ def was_trusted(root: Path) -> bool:
         return False
 
 
+def asked_by_itself(root: Path, text: bytes) -> tuple[NotInForce, ...]:
+    """What a folder whose file holds this text asks for beyond what it may set, where nobody grants anything: a record of trust puts all
+    of it in force, also what the operator's own settings grant today and not tomorrow."""
+    if not text:
+        return ()
+    folder = _parsed(str(root / FILE_NAME), FILE_NAME, text)
+    return tuple(_composed(root, (), (folder,), (), ()).refused)
+
+
 def changed_files(root: Path) -> dict[str, str]:
     """The named files that changed since the folder was trusted, each with what happened to it. Raises ``TrustFault``."""
     from tamis.server.runtime.settings.trust import changed_since
