@@ -21,7 +21,7 @@ from tests.editors import code_server
 from tests.editors.npm import find_npm, kept
 from tests.sample_tools import make_tool, tam, vcp
 
-pytestmark = pytest.mark.timeout(480)
+pytestmark = pytest.mark.timeout(960)
 SOURCE = Path(__file__).resolve().parents[2] / "editors" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((SOURCE / "package.json").read_text("utf-8"))
 TEXTS: dict[str, str] = json.loads((SOURCE / "package.nls.json").read_text("utf-8"))
@@ -384,6 +384,80 @@ def two_folders(work: Path) -> Path:
     return workspace
 
 
+MEMORY = """const vscode = require("vscode");
+const files = { "/first.tool.json": JSON.stringify({ toolId: "memory:first" }), "/call.tam": "<|[REQUEST_TOOL]|>\\ncommand:»»»memory:first«««\\n<|[END_TOOL]|>\\n" };
+const wrong = () => { throw vscode.FileSystemError.NoPermissions("read only"); };
+const stat = (uri) => {
+  const { type, size } = uri.path === "/" ? { type: 2, size: 0 } : uri.path in files ? { type: 1, size: files[uri.path].length } : {};
+  if (type === undefined) throw vscode.FileSystemError.FileNotFound(uri);
+  return { type, size, ctime: 0, mtime: 0 };
+};
+exports.activate = () => vscode.workspace.registerFileSystemProvider("memory", {
+  onDidChangeFile: () => ({ dispose() {} }), watch: () => ({ dispose() {} }), stat,
+  readDirectory: () => Object.keys(files).map((name) => [name.slice(1), 1]),
+  readFile: (uri) => (stat(uri), Buffer.from(files[uri.path])),
+  writeFile: wrong, createDirectory: wrong, delete: wrong, rename: wrong,
+}, { isReadonly: true });
+"""
+
+
+def add_helpers(work: Path) -> None:
+    """What the session's editor needs beside ours: files in memory, and Chinese (of which the editor's own texts, which stay English, are none)."""
+    anywhere = {"untrustedWorkspaces": {"supported": True}, "virtualWorkspaces": True}
+    about = {"publisher": "test", "version": "0.0.1", "engines": {"vscode": "^1.91.0"}, "capabilities": anywhere}
+    memory = work / "extensions" / "test.memory-0.0.1"
+    memory.mkdir(parents=True)
+    (memory / "main.js").write_text(MEMORY)
+    events = ["onFileSystem:memory"]
+    (memory / "package.json").write_text(
+        json.dumps({**about, "name": "memory", "main": "./main.js", "activationEvents": events})
+    )
+    pack = work / "extensions" / "test.chinese-0.0.1"
+    pack.mkdir()
+    language = {"languageId": "zh-cn", "languageName": "Chinese", "localizedLanguageName": "中文"}
+    translations = [{"id": "vscode", "path": "./main.i18n.json"}]
+    (pack / "main.i18n.json").write_text(json.dumps({"version": "1.0.0", "contents": {}}))
+    contributes = {"localizations": [{**language, "translations": translations}]}
+    (pack / "package.json").write_text(json.dumps({**about, "name": "chinese", "contributes": contributes}))
+    known = {
+        "hash": "0",
+        "extensions": [{"extensionIdentifier": {"id": "test.chinese"}, "version": "0.0.1"}],
+        "translations": {"vscode": str(pack / "main.i18n.json")},
+        "label": "中文",
+    }
+    (work / "user" / "User").mkdir(parents=True)
+    (work / "user" / "languagepacks.json").write_text(json.dumps({"zh-cn": known}))
+    # Without the file the editor is English; with it, its language is the browser's.
+    (work / "user" / "User" / "argv.json").write_text("{}")
+
+
+def unusual_folders(work: Path) -> dict[str, str]:
+    """Folders that are not as most are, by the names that the driver has for them."""
+    virtual = work / "virtual.code-workspace"
+    virtual.write_text(json.dumps({"folders": [{"uri": "memory:/", "name": "in memory"}]}))
+    tools = work / "many" / "tools"
+    tools.mkdir(parents=True)
+    said = {"text": {"type": "string", "description": "What is said."}}
+    manifest = (make_tool(work / "model", "demo:many", properties=said) / "x.tool.json").read_text()
+    (tools / "tool.py").write_text("print(1)\n")
+    for number in range(1999):
+        text = manifest.replace("demo:many", f"demo:a{number:04}")
+        (tools / f"a{number:04}.tool.json").write_text(text)
+    (tools / "wrong.tool.json").write_text(manifest.replace('"python"', '"pyton"'))
+    locked = work / "locked"
+    make_tool(locked / "tools", "demo:locked")
+    (locked / "tools" / "wrong.tool.json").write_text(WEATHER.replace("wether", "weather"))
+    (locked / "tools" / "weather.py").write_text("print(1)\n")
+    (locked / "shout.py").write_text('def shout(text: str) -> str:\n    """Says it loud."""\n    return text.upper()\n')
+    for path in (*locked.rglob("*"), locked):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    chinese = work / "chinese"
+    make_tool(chinese / "tools", "demo:ask", execution={"requireConfirmation": True})
+    make_tool(chinese / "tools", "demo:other")  # a folder with one folder in it would be shown as one
+    (chinese / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
+    return {"virtual": str(virtual), "many": str(work / "many"), "locked": str(locked), "chinese": str(chinese)}
+
+
 @pytest.fixture(scope="module")
 def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a user sees: files opened, typed in, calls run, an id renamed."""
@@ -439,9 +513,11 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
     (folder / "chain.md").write_text(CHAIN)
     workspace = two_folders(work / "two folders")
     code_server.add_extension(package, work / "extensions")
+    add_helpers(work)
     settings = {
         "tamis.path": str(Path(sys.executable).with_name("tamis")),
         "workbench.startupEditor": "none",
+        "workbench.secondarySideBar.defaultVisibility": "hidden",
         "files.autoSave": "off",
         "editor.minimap.enabled": False,
         "editor.hover.above": False,
@@ -461,7 +537,9 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
         "folder": str(folder),
         "empty": str(empty),
         "workspace": str(workspace),
+        "settings": str(work / "user" / "Machine" / "settings.json"),
         "both": [str(workspace.parent / "first"), str(workspace.parent / "second")],
+        **unusual_folders(work),
         "hoverKeyAt": [7, 8],
         "completeAt": [15, 25],
         "hoverAt": [4, 8],
@@ -540,6 +618,52 @@ def test_each_fault_is_told_once_by_the_server(seen: dict[str, Any]) -> None:  #
     places = re.findall(r"\[Ln \d+, Col \d+\]", "\n".join(weather))
     assert places == ["[Ln 8, Col 19]", "[Ln 9, Col 17]", "[Ln 15, Col 25]"], seen["problems"]
     assert not any("Valid values" in row for row in (*seen["problems"], *seen["picture"]))
+
+
+def test_a_virtual_workspace_starts_nothing_and_a_command_says_why(seen: dict[str, Any]) -> None:  # row 8
+    virtual = seen["virtual"]
+    assert "this workspace (memory:) is not on a disk" in virtual["told"]
+    assert "Clone it and open the folder" in virtual["told"]
+    assert (virtual["begun"], virtual["errors"]) == (0, 0)
+
+
+def test_a_folder_of_2000_manifests_is_read_whole_and_typing_goes_on(seen: dict[str, Any]) -> None:  # bad input
+    # one is wrong
+    assert any("· 1999 tools" in row for row in seen["many"]["status"])
+    assert any("wrong.tool.json" in row for row in seen["many"]["problems"])
+    assert any("did you mean 'python'?" in row for row in seen["many"]["problems"])
+
+
+def test_what_cannot_be_written_is_said_with_cause_and_remedy(seen: dict[str, Any]) -> None:  # bad input
+    for told, name in (("made", "shout/shout.tool.json"), ("imported", "shout.tool.json")):
+        words = seen["locked"][told]
+        assert f"{name}': Permission denied; make its folder writable, or write into another one" in words
+        assert "tamis: cannot" not in words
+        assert "Show Log" in words  # with a button the whole message is shown
+    assert "read-only" in seen["locked"]["saved"]  # the editor's own words
+
+
+def test_the_client_speaks_chinese_in_a_chinese_editor(seen: dict[str, Any]) -> None:  # row 27
+    chinese = seen["chinese"]
+    assert any(label.startswith("Tamis: 重启服务器") for label in chinese["command"])
+    assert "运行 demo:ask？风险：低。参数：" in chinese["toast"]
+    assert chinese["buttons"][:3] == ["允许一次", "拒绝", "更多…"]
+    assert any("1 个工具" in row or "2 个工具" in row for row in chinese["status"])
+    assert any("显示日志" in row for row in chinese["status"])
+
+
+def test_a_tool_is_renamed_while_a_call_of_it_waits(seen: dict[str, Any]) -> None:  # bad input
+    assert "demo:asked" in seen["renamedWhileRunning"]["text"]
+    assert any("demo:ask · ✓" in tab for tab in seen["renamedWhileRunning"]["tabs"])
+
+
+def test_tools_are_offered_by_mcp_after_consent_and_until_it_is_taken_back(seen: dict[str, Any]) -> None:  # row 25
+    mcp = seen["mcp"]
+    assert not any("Tamis" in row for row in (*mcp["before"], *mcp["after"]))
+    assert any("Tamis: agent tools" in label for label in mcp["offered"])
+    output = mcp["output"].replace("\u00a0", " ")
+    assert "Connection state: Running" in output
+    assert re.search(r"Discovered [1-9]\d* tools", output)
 
 
 def test_an_untrusted_folder_is_read_and_runs_after_it_is_trusted(seen: dict[str, Any]) -> None:  # row 7
@@ -824,6 +948,7 @@ def test_a_form_takes_arguments_and_shows_what_came_of_them(seen: dict[str, Any]
     assert tried["hidden"] == "password"
     assert tried["bold"] == 0  # a description is text
     assert "a whole number" in tried["missing"]
+    assert tried["mended"] == ""  # said until the field is changed
     assert tried["out"].startswith("✓ success")
     assert '"text": "<b>你好</b>"' in tried["out"]
     assert '"key": "***"' in tried["out"]

@@ -30,6 +30,11 @@ function choicesOf(field: FormField): Choice[] | undefined {
   return choices === undefined || field.required || field.type === "array" ? choices : [...choices, { label: `$(circle-slash) ${t("Leave out")}` }];
 }
 
+/** The risk of a call, in the user's language. */
+function riskOf(request: ApprovalRequest): string {
+  return { low: t("low"), medium: t("medium"), high: t("high") }[request.risk];
+}
+
 function isOf(value: FormValue | undefined, choice: Choice): boolean {
   return Array.isArray(value) ? value.includes(choice.value as string) : value === choice.value;
 }
@@ -94,7 +99,7 @@ export class Approvals {
 
   private async one(request: ApprovalRequest): Promise<ApprovalReply> {
     const [allow, deny, more] = [t("Allow Once"), t("Deny"), t("More…")];
-    const text = t("Run {0}? Risk: {1}. Arguments: {2}", words(request.tool), request.risk, words(request.argsPreview, 160));
+    const text = t("Run {0}? Risk: {1}. Arguments: {2}", words(request.tool), riskOf(request), words(request.argsPreview, 160));
     const choice = await vscode.window.showWarningMessage(text, allow, deny, more);
     if (choice === allow) return reply(request, "allow_once");
     if (choice === deny) return reply(request, "reject_once");
@@ -232,7 +237,7 @@ export class Approvals {
   private pick(
     request: ApprovalRequest,
     items: (vscode.QuickPickItem & { id: string })[],
-    title = t("Run {0}? Risk: {1}", request.tool, request.risk),
+    title = t("Run {0}? Risk: {1}", request.tool, riskOf(request)),
     placeholder = shortened(request.argsPreview),
   ): Promise<string | undefined> {
     const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { id: string }>();
@@ -278,7 +283,7 @@ export class Approvals {
   private async several(asked: Asked[]): Promise<void> {
     const items = asked.map(({ request }) => ({
       label: words(request.tool),
-      description: t("risk: {0}", request.risk),
+      description: t("risk: {0}", riskOf(request)),
       detail: words(request.argsPreview, 160),
       picked: request.risk === "low",
       request,

@@ -160,6 +160,7 @@ pre{white-space:pre-wrap;word-break:break-word;padding:8px;background:var(--vsco
 const SCRIPT = `const vscode=acquireVsCodeApi(),fields=[...document.querySelectorAll("[data-name]")],out=document.getElementById("out"),buttons=[...document.querySelectorAll("button")];
 const send=(kind)=>vscode.postMessage({kind,written:Object.fromEntries(fields.map((one)=>[one.dataset.name,one.value]))});
 for(const button of buttons)button.addEventListener("click",()=>send(button.dataset.kind));
+for(const one of fields)one.addEventListener("input",()=>{document.getElementById("w"+one.id).textContent=""});
 window.addEventListener("message",({data})=>{
 for(const one of fields){const place=document.getElementById("w"+one.id);place.textContent=Object.hasOwn(data.wrong??{},one.dataset.name)?data.wrong[one.dataset.name]:""}
 if(data.text!==undefined)out.textContent=data.text;for(const one of buttons)one.disabled=data.busy===true||(one.dataset.kind==="run"&&document.body.dataset.run==="no")});

@@ -166,7 +166,7 @@ class Session implements Main {
       case "tamis.showToolOutput":
         return this.output.show(true);
       case "tamis.openWalkthrough":
-        return vscode.commands.executeCommand("workbench.action.openWalkthrough", `${this.context.extension.id}#tamis.start`, false);
+        return this.walkthrough();
       case "tamis.try":
         return this.form(args[0]);
       case "tamis.runHere":
@@ -179,6 +179,13 @@ class Session implements Main {
         return this.runs.command(command);
       default:
         return this.tools.command(command, args);
+    }
+  }
+
+  /** The first walkthrough that a window of VS Code 1.104 opens is its own: it hears of those of extensions when it opens one. */
+  private async walkthrough(): Promise<void> {
+    for (let times = 0; times < 2; times += 1) {
+      await vscode.commands.executeCommand("workbench.action.openWalkthrough", `${this.context.extension.id}#tamis.start`, false);
     }
   }
 
@@ -196,9 +203,15 @@ class Session implements Main {
     try {
       return await client.sendRequest<T>(method, params);
     } catch (error) {
-      void vscode.window.showWarningMessage(`Tamis: ${words(error instanceof Error ? error.message : String(error), 1000)}`);
+      void this.tell(error instanceof Error ? error.message : String(error));
       return undefined;
     }
+  }
+
+  /** Says what went wrong; with a button, because what has none is cut off behind its first line, and the remedy stands last. */
+  async tell(why: string, log: vscode.OutputChannel = this.serverLog): Promise<void> {
+    const show = t("Show Log");
+    if ((await vscode.window.showWarningMessage(`Tamis: ${words(why, 1000)}`, show)) === show) log.show();
   }
 
   /** Facts about the machine and the session, for reports. */

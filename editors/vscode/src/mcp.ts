@@ -1,7 +1,7 @@
 // The folder's tools for Copilot and others, by MCP: only where the user said so (`tamis.mcp.register`), and never in a folder that is not trusted.
 
 import * as vscode from "vscode";
-import type { ServerCommand } from "./server";
+import { onDisk, type ServerCommand } from "./server";
 
 /** Of newer versions of VS Code than the types that we build with. */
 interface McpApi {
@@ -23,7 +23,7 @@ export function registerMcp(
       const wanted = vscode.workspace.getConfiguration("tamis").get<boolean>("mcp.register", false);
       const server = wanted && vscode.workspace.isTrusted ? find() : undefined;
       if (server === undefined) return [];
-      return (vscode.workspace.workspaceFolders ?? []).map(
+      return onDisk().map(
         (folder) =>
           new Definition(
             `Tamis: ${folder.name}`,

@@ -17,6 +17,11 @@ export function isOurs(path: string, languageId: string): boolean {
   return OWN_LANGUAGES.includes(languageId) || NAMES.test(path);
 }
 
+/** The scheme of a workspace that is nowhere on a disk, of the schemes of its folders; undefined where one is, or none is open. */
+export function virtualScheme(schemes: readonly string[]): string | undefined {
+  return schemes.includes("file") ? undefined : schemes[0];
+}
+
 /** Whether a server of a version can serve this extension: the same major version, and below 1 the same minor one. */
 export function fits(server: string, own: string): boolean {
   const [major, minor] = server.split(".");

@@ -165,7 +165,7 @@ export class Runs implements vscode.Disposable {
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       this.shown(`$(error) ${words(text, 60)}`, false);
-      void vscode.window.showWarningMessage(`Tamis: ${words(text, 1000)}`);
+      void this.session.tell(text);
       return undefined;
     } finally {
       clearInterval(clock);

@@ -15,6 +15,11 @@ const WINDOWS = process.platform === "win32";
 const PROGRAM = WINDOWS ? "tamis.exe" : "tamis";
 const BIN = WINDOWS ? "Scripts" : "bin";
 
+/** The folders of the workspace that the server and its program can read: a path of another file system is not one of this machine. */
+export function onDisk(): vscode.WorkspaceFolder[] {
+  return (vscode.workspace.workspaceFolders ?? []).filter((folder) => folder.uri.scheme === "file");
+}
+
 function isProgram(file: string): boolean {
   try {
     fs.accessSync(file, fs.constants.X_OK);
@@ -33,7 +38,7 @@ function resolved(written: string, root: string | undefined): string {
 /** The command line of the server, or undefined when no program was found. */
 export function findServer(log: vscode.LogOutputChannel): ServerCommand | undefined {
   const settings = vscode.workspace.getConfiguration("tamis");
-  const root = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
+  const root = onDisk()[0]?.uri.fsPath;
   const trusted = vscode.workspace.isTrusted;
   const more = settings.get<string[]>("args", []);
   const found = (command: string, before: string[] = []): ServerCommand => ({ command, before, args: [...before, "lsp", ...more] });

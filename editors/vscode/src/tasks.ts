@@ -1,7 +1,7 @@
 // Tasks: what `tamis check` and `tamis test` say, in the list of problems.
 
 import * as vscode from "vscode";
-import type { ServerCommand } from "./server";
+import { onDisk, type ServerCommand } from "./server";
 
 interface Definition extends vscode.TaskDefinition {
   command: "check" | "test";
@@ -12,7 +12,7 @@ export function registerTasks(find: () => ServerCommand | undefined): vscode.Dis
   const made = (definition: Definition, scope: vscode.WorkspaceFolder | vscode.TaskScope): vscode.Task | undefined => {
     const server = find();
     if (server === undefined) return undefined;
-    const folder = typeof scope === "object" ? scope : vscode.workspace.workspaceFolders?.[0];
+    const folder = typeof scope === "object" ? scope : onDisk()[0];
     const run = new vscode.ProcessExecution(server.command, [...server.before, definition.command, ...(definition.args ?? [])], {
       ...(folder === undefined ? {} : { cwd: folder.uri.fsPath }),
     });
@@ -22,7 +22,7 @@ export function registerTasks(find: () => ServerCommand | undefined): vscode.Dis
   };
   return vscode.tasks.registerTaskProvider("tamis", {
     provideTasks: () =>
-      (vscode.workspace.workspaceFolders ?? []).flatMap((folder) =>
+      onDisk().flatMap((folder) =>
         (["check", "test"] as const).flatMap((command) => made({ type: "tamis", command }, folder) ?? []),
       ),
     resolveTask: (task) => made(task.definition as Definition, task.scope as vscode.WorkspaceFolder),

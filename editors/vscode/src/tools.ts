@@ -6,6 +6,7 @@ import type { Command } from "./commands";
 import type { Session } from "./main";
 import { denials, words } from "./pure";
 import type { Runs } from "./runs";
+import { onDisk } from "./server";
 
 const t = vscode.l10n.t;
 const TARGETS = ["mcp", "openai", "openai-strict", "anthropic", "gemini", "vcp", "caiu"];
@@ -90,7 +91,8 @@ export class Tools {
 
   private root(): vscode.Uri | undefined {
     const active = vscode.window.activeTextEditor?.document.uri;
-    const folder = (active && vscode.workspace.getWorkspaceFolder(active)) ?? vscode.workspace.workspaceFolders?.[0];
+    const around = active?.scheme === "file" ? vscode.workspace.getWorkspaceFolder(active) : undefined;
+    const folder = around ?? onDisk()[0];
     if (folder === undefined) void vscode.window.showWarningMessage(t("Tamis: open a folder first."));
     return folder?.uri;
   }
@@ -104,7 +106,7 @@ export class Tools {
     return new Promise((resolve) => {
       execFile(server.command, [...server.before, ...args], { cwd: root.fsPath, maxBuffer: 16 * 1024 * 1024 }, (error, out, said) => {
         if (said !== "") this.session.log.info(said);
-        if (error !== null) void vscode.window.showErrorMessage(`Tamis: ${words(said.trim() || error.message, 500)}`);
+        if (error !== null) void this.session.tell(said.trim().replace(/^tamis: /gm, "") || error.message, this.session.log);
         resolve(error === null ? out : undefined);
       });
     });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expand } from "../src/braces.cjs";
-import { afterDeath, denials, fits, header, hostOf, isOurs, mismatch, readArguments, reply, runOf, seconds, shortened, toolsOf, typed, words, wrongWith, type FormField, type FormValue } from "../src/pure";
+import { afterDeath, denials, fits, header, hostOf, isOurs, mismatch, readArguments, reply, runOf, seconds, shortened, toolsOf, typed, virtualScheme, words, wrongWith, type FormField, type FormValue } from "../src/pure";
 import answers from "./answers.json";
 
 const REQUEST = {
@@ -16,6 +16,12 @@ test("only manifests, profiles, settings and files of one protocol start the ser
   }
   for (const path of ["/w/package.json", "/w/my-tool.json", "/w/tool.json", "/w/tamis.toml.bak"]) assert.equal(isOurs(path, "json"), false, path);
   assert.equal(isOurs("/w/anything", "tam"), true);
+});
+
+test("a workspace is virtual where none of its folders is on a disk", () => {
+  assert.equal(virtualScheme(["vscode-vfs", "memfs"]), "vscode-vfs");
+  assert.equal(virtualScheme(["vscode-vfs", "file"]), undefined);
+  assert.equal(virtualScheme([]), undefined);
 });
 
 test("a server of another minor version below 1, or of another major version, does not fit", () => {

@@ -1,10 +1,10 @@
 // The steps that have a window of their own, beside the steps of the first window.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { logged, servers } from "./processes.mjs";
 
 /** The first folder in a second window, which goes on with what the first window need not do. */
 export async function secondWindow(newWindow, config) {
-  const { page, step, run, open, ask, visit, file, texts, lens, press, picks, pick, hidePanel, problemsWith, allProblems, trust, tidy, picture } = await newWindow();
+  const { page, step, run, open, ask, visit, file, texts, lens, press, bring, picks, pick, hidePanel, problemsWith, allProblems, trust, tidy, picture } = await newWindow();
 
   await step("twoWindows", async () => {
     const serving = () => servers(config, config.folder).length;
@@ -12,9 +12,9 @@ export async function secondWindow(newWindow, config) {
     await visit("folder", config.folder, "calls.md");
     await trust();
     await file("calls.md").dblclick();
-    await lens("Run").waitFor();
+    await lens("▶ Run").waitFor();
     const found = { before, both: serving() };
-    await press("Run", page.locator(".tab", { hasText: "✓" }));
+    await press("▶ Run", page.locator(".tab", { hasText: "✓" }));
     return found;
   });
 
@@ -30,7 +30,7 @@ export async function secondWindow(newWindow, config) {
   await step("failedInScript", async () => {
     await tidy();
     await open("fails.vcp");
-    await press("Run", page.locator(".tab", { hasText: "demo:fails · ✗" }));
+    await press("▶ Run", page.locator(".tab", { hasText: "demo:fails · ✗" }));
     const rows = await problemsWith("out of luck", 2);
     await picture("failed");
     await allProblems();
@@ -40,7 +40,7 @@ export async function secondWindow(newWindow, config) {
   await step("endless", async () => {
     await tidy();
     await open("endless.vcp");
-    await press("Run", page.locator(".tab", { hasText: "demo:endless · ✗" }));
+    await press("▶ Run", page.locator(".tab", { hasText: "demo:endless · ✗" }));
     return await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
   });
 
@@ -76,9 +76,9 @@ export async function secondWindow(newWindow, config) {
     await page.keyboard.press("Enter");
     await pick("Run with Permission Trace");
     await run("Test: Show Output");
-    await page.waitForTimeout(1500);
+    await page.locator(".part.panel", { hasText: "granted:" }).first().waitFor();
     await picture("trace");
-    const found = await texts(".testing-results, .test-output-peek, .terminal-wrapper, .part.panel");
+    const found = await texts(".part.panel");
     await hidePanel();
     return found;
   });
@@ -122,6 +122,7 @@ export async function secondWindow(newWindow, config) {
     await form.locator(".wrong", { hasText: "whole" }).waitFor();
     told.missing = await form.locator(".wrong").allInnerTexts();
     await field("count").fill("2");
+    told.mended = (await form.locator(".wrong").allInnerTexts()).join("");
     await picture("try");
     await button("write").click();
     await page.locator(".view-lines", { hasText: "secret:KEY" }).first().waitFor();
@@ -133,6 +134,7 @@ export async function secondWindow(newWindow, config) {
     await run("Tamis: Open Walkthrough");
     await page.locator(".getting-started-category, .gettingStartedCategoriesContainer, .getting-started-step").first().waitFor();
     await page.locator(".step-title", { hasText: "Run an example" }).first().waitFor();
+    await picture("walkthrough");
     return await texts(".step-title");
   });
 
@@ -143,6 +145,7 @@ export async function secondWindow(newWindow, config) {
     await page.keyboard.press("Enter");
     await pick("python");
     await page.locator(".tab.active", { hasText: "tool.json" }).first().waitFor();
+    await picture("new");
     return { tab: await page.locator(".tab.active").first().innerText(), text: (await texts(".view-lines")).join("\n") };
   });
 
@@ -172,23 +175,54 @@ export async function secondWindow(newWindow, config) {
     return found;
   });
 
+  await step("mcp", async () => {
+    await tidy();
+    const tamis = picks().filter({ hasText: "Tamis: " });
+    const list = async () => {
+      await page.keyboard.press("Escape");
+      await run("MCP: List Servers");
+      await picks().filter({ hasText: "Add Server" }).first().waitFor();
+    };
+    await list();
+    const told = { before: await texts(".quick-input-list .monaco-list-row") };
+    // As a person who edits the settings says it.
+    const settings = JSON.parse(readFileSync(config.settings, "utf8"));
+    const say = (register) => writeFileSync(config.settings, JSON.stringify({ ...settings, "tamis.mcp.register": register }));
+    say(true);
+    await bring(tamis, list);
+    told.offered = await texts(".quick-input-list .monaco-list-row .label-name");
+    await picture("mcp");
+    await tamis.first().click();
+    await pick("Show Output");
+    const lines = page.locator(".part.panel .view-lines", { hasText: /Discovered.\d+.tools/ }).first();
+    await lines.waitFor();
+    told.output = await lines.innerText();
+    await hidePanel();
+    say(false);
+    const none = async () => (await tamis.count()) === 0;
+    for (const end = Date.now() + config.patience; Date.now() < end && (await list(), !(await none())); );
+    told.after = await texts(".quick-input-list .monaco-list-row");
+    await page.keyboard.press("Escape");
+    return told;
+  });
+
   await page.context().close();
 }
 
 /** Two folders with a server of another version; a folder whose first manifest comes later. */
 export async function otherFolders(newWindow, config) {
-  const { page, step, open, visit, file, texts, lens, hidePanel, trust, until, picture } = await newWindow();
+  const { page, step, open, bring, status, visit, file, texts, lens, hidePanel, trust, until, picture } = await newWindow();
 
   await step("folders", async () => {
     await visit("workspace", config.workspace, "second");
     // The workspace names the old server, and counts once it is trusted.
     await trust();
-    if (!(await file("ask.tam").isVisible())) await file("first").click();
+    await bring(file("ask.tam"), async () => {
+      if ((await file("first").getAttribute("aria-expanded")) === "false") await file("first").click();
+    });
     await file("ask.tam").dblclick();
-    await lens("Run").waitFor({ timeout: 60000 });
-    await page.locator('.statusbar-item[id="status.languageStatus"]').first().hover();
-    await page.locator(".hover-language-status .element", { hasText: "tamis 0.0.9 ·" }).first().waitFor();
-    const told = { status: await texts(".hover-language-status .element"), servers: servers(config, ...config.both).length };
+    await lens("▶ Run").waitFor();
+    const told = { status: await status("tamis 0.0.9 ·"), servers: servers(config, ...config.both).length };
     await picture("folders");
     await page.keyboard.press("Control+Shift+M");
     await page.locator(".markers-panel .monaco-list-row", { hasText: "closed.tool.json" }).first().waitFor();

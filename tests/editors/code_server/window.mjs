@@ -2,14 +2,17 @@
 
 /** What can be done in a window; what its steps find is put into `seen`. */
 export function windowOf(page, config, seen) {
+  const texts = (selector) => page.locator(selector).allInnerTexts();
+
   async function step(name, work) {
     if (config.only && !config.only.includes(name)) return;
     const started = Date.now();
+    page.setDefaultTimeout(config.patience);
     try {
       seen[name] = (await work()) ?? true;
     } catch (error) {
       seen[name] = null;
-      const failed = { step: name, error: String(error).slice(0, 2000) };
+      const failed = { step: name, error: String(error).slice(0, 2000), open: await openNow().catch(String) };
       seen.failure = [...(seen.failure ?? []), failed];
       await page.screenshot({ path: `${config.shots}/failed-${name}.png` }).catch(() => {});
       // What is open would be in the way of every step that follows.
@@ -19,20 +22,40 @@ export function windowOf(page, config, seen) {
     seen.steps.push([name, Date.now() - started]);
   }
 
-  async function run(title) {
-    const found = page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
-    // Right after a window has opened, its commands may not be there yet: a user opens the list again.
-    for (let attempt = 1; ; attempt += 1) {
-      await page.keyboard.press("F1");
-      await page.locator(".quick-input-widget:visible .quick-input-filter input").fill(`>${title}`);
+  /** What a person would see at a glance, for the words of a step that failed. */
+  async function openNow() {
+    const parts = {
+      tabs: ".tab", active: ".tab.active", toasts: ".notification-toast", dialog: ".monaco-dialog-box",
+      asks: ".quick-input-widget:visible", status: ".statusbar-item[id*='tamis']", lenses: ".codelens-decoration a",
+    };
+    const found = {};
+    for (const [part, selector] of Object.entries(parts)) found[part] = (await texts(selector)).map((text) => text.slice(0, 200));
+    return found;
+  }
+
+  /** Does what brings something until it is there. On a loaded machine a try is lost (what is pressed is drawn anew between press and release), or only
+   * late: what came meanwhile is taken, and nothing is tried again while `taken` says that the try was heard. */
+  async function bring(wanted, attempt, taken = async () => false) {
+    const until = Date.now() + config.patience;
+    for (let wait = 5000, first = true; ; wait = Math.min(wait * 1.5, 15000), first = false) {
+      let lost;
+      if (first || !((await wanted.first().isVisible()) || (await taken()))) await attempt(first).catch((error) => { lost = error; });
       try {
-        await found.waitFor({ timeout: 5000 });
-        break;
+        return await wanted.first().waitFor({ timeout: wait });
       } catch (error) {
-        if (attempt === 4) throw error;
-        await page.keyboard.press("Escape");
+        if (Date.now() > until) throw lost ?? error;
       }
     }
+  }
+
+  async function run(title) {
+    const found = page.locator(".quick-input-list .monaco-list-row", { hasText: title });
+    // Right after a window has opened, its commands may not be there yet: a user opens the list again.
+    await bring(found, async (first) => {
+      if (!first) await page.keyboard.press("Escape");
+      await page.keyboard.press("F1");
+      await page.locator(".quick-input-widget:visible .quick-input-filter input").fill(`>${title}`, { timeout: 5000 });
+    });
     await page.keyboard.press("Enter");
   }
 
@@ -41,15 +64,10 @@ export function windowOf(page, config, seen) {
   /** Goes to a folder or workspace and waits for a row of its files. On a loaded machine a workspace may come up empty: a user reloads. */
   async function visit(kind, place, name) {
     const address = `${config.url}/?${kind}=${encodeURIComponent(place)}`;
-    for (let attempt = 1; ; attempt += 1) {
-      await page.goto(address, { timeout: 60000 });
-      await page.locator(".monaco-workbench .explorer-folders-view, .monaco-workbench .explorer-viewlet .welcome-view").first().waitFor({ timeout: 60000 });
-      try {
-        return await file(name).waitFor({ timeout: attempt === 1 ? 6000 : 20000 });
-      } catch (error) {
-        if (attempt === 2) throw error;
-      }
-    }
+    await bring(file(name), async () => {
+      await page.goto(address);
+      await page.locator(".monaco-workbench .explorer-folders-view, .monaco-workbench .explorer-viewlet .welcome-view").first().waitFor();
+    });
   }
 
   async function open(name) {
@@ -61,18 +79,12 @@ export function windowOf(page, config, seen) {
     }
     // On a loaded machine the browser may draw no frame for long, and then playwright waits for the row to be scrolled to until
     // its time is over: the mouse needs no frame.
-    const tab = page.locator(`.tab.active[data-resource-name="${name}"]`);
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        await row(name).dblclick({ timeout: 8000 });
-        await tab.first().waitFor({ timeout: 8000 });
-        break;
-      } catch (error) {
-        if (attempt === 5) throw error;
-        const box = await row(name).boundingBox();
-        if (box !== null) await page.mouse.dblclick(box.x + box.width / 2, box.y + box.height / 2);
-      }
-    }
+    await row(name).waitFor();
+    await bring(page.locator(`.tab.active[data-resource-name="${name}"]`), async (first) => {
+      if (first) return row(name).dblclick({ timeout: 8000 });
+      const box = await row(name).boundingBox();
+      if (box !== null) await page.mouse.dblclick(box.x + box.width / 2, box.y + box.height / 2);
+    });
     await page.locator(".editor-instance .monaco-editor.focused").first().waitFor();
   }
 
@@ -84,40 +96,47 @@ export function windowOf(page, config, seen) {
   }
 
   // On a loaded machine what a key opens may come before what it is to show, and then never has it: a user presses again.
-  async function ask(keys, wanted, at) {
-    for (let attempt = 1; ; attempt += 1) {
+  const ask = (keys, wanted, at) =>
+    bring(wanted, async (first) => {
+      if (!first) await page.keyboard.press("Escape");
       if (at !== undefined) await goto(at[0], at[1]);
       for (const key of keys) await page.keyboard.press(key);
-      try {
-        return await wanted.first().waitFor({ timeout: 8000 });
-      } catch (error) {
-        if (attempt === 4) throw error;
-        await page.keyboard.press("Escape");
-      }
-    }
+    });
+
+  const lens = (text) => page.locator(".codelens-decoration a", { hasText: text }).first();
+  const bar = () => page.locator('.statusbar-item[id*="tamis.run"]').first();
+  /** The clock of a call that runs. */
+  const running = () => page.locator('.statusbar-item[id*="tamis.run"]', { has: page.locator(".codicon-modifier-spin") }).first();
+  const barText = async () => ((await bar().isVisible()) ? bar().innerText({ timeout: 1000 }).catch(() => "") : "");
+
+  /** Presses a lens until what it brings is there; a call that has begun is not begun again. */
+  async function press(text, wanted) {
+    const before = await barText();
+    const begun = async () => {
+      const now = await barText();
+      return now !== "" && now !== before;
+    };
+    await bring(wanted, () => lens(text).click({ timeout: 10000 }), begun);
   }
 
-  const texts = (selector) => page.locator(selector).allInnerTexts();
-  const lens = (text) => page.locator(".codelens-decoration a", { hasText: text }).first();
-  /** Presses a lens until what it brings is there: a lens that is drawn anew between press and release takes no click. */
-  async function press(text, wanted) {
-    for (let attempt = 1; ; attempt += 1) {
-      await lens(text).click();
-      try {
-        return await wanted.first().waitFor({ timeout: 5000 });
-      } catch (error) {
-        if (attempt === 3) throw error;
-        const running = await bar().innerText({ timeout: 100 }).catch(() => "");
-        if (/\d\.\ds/.test(running)) return await wanted.first().waitFor();
-      }
-    }
+  /** What the status of the language tells, once it has a text: what is shown at the mouse stays as it was when the mouse came. */
+  async function status(text) {
+    await bring(page.locator(".hover-language-status .element", { hasText: text }), async () => {
+      await page.mouse.move(640, 300);
+      await page.locator(".hover-language-status").first().waitFor({ state: "hidden" });
+      await page.locator('.statusbar-item[id="status.languageStatus"]').first().hover({ timeout: 5000 });
+    });
+    return texts(".hover-language-status .element");
   }
+
+  /** Runs the call of the text that is open, which asks or takes its time. */
+  const begin = () => press("▶ Run", running());
 
   /** A question of the editor, as a toast or, where the editor shows no toast, in the list of notifications. */
   async function question(text) {
     const shown = toast().filter({ hasText: text }).first();
     try {
-      await shown.waitFor({ timeout: 5000 });
+      await shown.waitFor({ timeout: 10000 });
       return shown;
     } catch {
       await run("Notifications: Show Notifications");
@@ -130,7 +149,6 @@ export function windowOf(page, config, seen) {
 
   const picks = () => page.locator(".quick-input-list .monaco-list-row");
   const toast = () => page.locator(".notification-toast");
-  const bar = () => page.locator('.statusbar-item[id="tamis.tamis.tamis.run"], .statusbar-item[id*="tamis.run"]').first();
 
   async function pick(text) {
     await picks().filter({ hasText: text }).first().waitFor();
@@ -144,22 +162,25 @@ export function windowOf(page, config, seen) {
     await page.locator(".part.panel").first().waitFor({ state: "hidden" });
   }
 
+  // The filter is taken after a moment, and not while the panel is hidden; what is left over is told beside it.
+  const filter = () => page.locator('.part.panel input[placeholder^="Filter"], .part.panel .viewpane-filter input').first();
+  const leftOver = () => page.locator(".part.panel .viewpane-filter-badge").first();
+
   /** The rows of the problems that hold a text, once there are so many (files are rows too). */
   async function problemsWith(text, least = 1) {
     if (!(await page.locator(".markers-panel").first().isVisible())) await page.keyboard.press("Control+Shift+M");
-    await page.locator('.part.panel input[placeholder^="Filter"], .part.panel .viewpane-filter input').first().fill(text);
+    await filter().fill(text);
     const rows = page.locator(".markers-panel .monaco-list-row");
     await page.locator(".markers-panel .monaco-list-row", { hasText: text }).first().waitFor();
+    await leftOver().filter({ hasText: /\d/ }).waitFor();
     await rows.nth(least - 1).waitFor();
-    await page.waitForTimeout(500);
     return await texts(".markers-panel .monaco-list-row");
   }
 
   async function allProblems() {
-    await page.locator('.part.panel input[placeholder^="Filter"], .part.panel .viewpane-filter input').first().fill("");
-    // The filter is taken after a moment, and not while the panel is hidden.
+    await filter().fill("");
     await page.locator(".markers-panel .monaco-list-row", { hasText: "closed.tool.json" }).first().waitFor();
-    await page.waitForTimeout(500);
+    await leftOver().waitFor({ state: "hidden" });
     await hidePanel();
   }
 
@@ -170,7 +191,8 @@ export function windowOf(page, config, seen) {
   /** Says that the folder is trusted, as a user does. */
   async function trust() {
     await run("Workspaces: Manage Workspace Trust");
-    await page.locator(".workspace-trust-editor .monaco-button", { hasText: "Trust" }).first().click();
+    const editor = page.locator(".workspace-trust-editor");
+    await bring(editor.filter({ hasText: /You trust this/ }), () => editor.locator(".monaco-button", { hasText: /^Trust/ }).first().click({ timeout: 10000 }));
     await close();
   }
 
@@ -183,7 +205,7 @@ export function windowOf(page, config, seen) {
       await page.keyboard.press("Control+W");
       if (unsaved > 0) await page.locator(".monaco-dialog-box .monaco-button", { hasText: "Don't Save" }).first().click();
       const closed = () => document.querySelectorAll(".editor-instance, .tab").length === 0;
-      await page.waitForFunction(closed, undefined, { timeout: 3000 }).catch(async () => {
+      await page.waitForFunction(closed, undefined, { timeout: 5000 }).catch(async () => {
         // What has the keys, such as a terminal, kept them.
         await run("View: Close All Editors");
         await page.waitForFunction(closed);
@@ -194,7 +216,7 @@ export function windowOf(page, config, seen) {
   }
 
   async function until(what, holds) {
-    for (let tries = 0; tries < 1800; tries += 1) {
+    for (const end = Date.now() + config.patience; Date.now() < end; ) {
       if (holds()) return;
       await new Promise((wake) => setTimeout(wake, 50));
     }
@@ -212,5 +234,5 @@ export function windowOf(page, config, seen) {
   const answered = (pattern) =>
     page.waitForFunction((text) => [...document.querySelectorAll(".statusbar-item")].some((one) => new RegExp(text).test(one.textContent + (one.getAttribute("aria-label") ?? ""))), pattern);
 
-  return { page, step, run, open, goto, ask, visit, file, texts, lens, press, question, picks, toast, bar, pick, hidePanel, problemsWith, allProblems, close, trust, tidy, until, picture, answered };
+  return { page, step, run, open, goto, ask, visit, file, texts, lens, press, begin, bring, status, question, picks, toast, bar, running, pick, hidePanel, problemsWith, allProblems, close, trust, tidy, until, picture, answered };
 }
