@@ -15,7 +15,7 @@ from tests.sample_tools import action, make_tool
 from tests.trust.conftest import World
 from tests.trust.support import RPC, in_a_terminal
 
-GETS = "weather:anything gets secret FILE_KEY, reads "
+GETS = "weather:anything gets secret FILE_KEY, read access to "
 QUESTION = "Run with these?"
 EXAMPLE = {"description": "Says hello.", "input": {"text": "hello"}, "expectedOutput": {"text": "hello"}}
 WORDS = {

@@ -31,12 +31,21 @@ AREAS = (
     "tests/runtime/test_registry.py",
     "tests/examples/test_workflows.py",
 )
+_ITS_ITEM = "tests/lsp/test_settings_faults.py::test_a_setting_without_effect_is_found_at_its_item"
 NEED_TRUST = {
     "tests/runtime/test_doctor.py::test_nsjail_says_what_stands_on_something_else": "the folder chooses sandbox.backend",
     "tests/runtime/test_doctor.py::test_no_sandbox_is_an_error_with_a_remedy": "the folder chooses sandbox.backend",
     "tests/runtime/test_doctor.py::test_roots_that_open_nothing_or_everything_are_named": "the folder sets policy.readRoots",
     "tests/lsp/test_settings_faults.py::test_doctor_says_the_line_of_what_opens_nothing": "the folder sets policy.readRoots",
     "tests/runtime/test_config.py::test_the_file_is_read_with_camel_case_names": "the folder sets settings of every class",
+    rf'{_ITS_ITEM}[[policy]\nallowHosts = ["a.com", "https://a.com"]\n-"https://a.com"-error]': "what the folder asks for is told as that, and not looked for",
+    rf'{_ITS_ITEM}[[policy]\nallowCidrs = ["10.1.2.3/8"]\n-"10.1.2.3/8"-error]': "what the folder asks for is told as that, and not looked for",
+    rf'{_ITS_ITEM}[[policy]\nreadRoots = ["data"]\n-"data"-error]': "what the folder asks for is told as that, and not looked for",
+    rf'{_ITS_ITEM}[[policy]\nwriteRoots = ["/tmp", "/no/such/place"]\n-"/no/such/place"-warning]': "what the folder asks for is told as that, and not looked for",
+    rf'{_ITS_ITEM}[[protocol]\ndefault = "vpc"\n-"vpc"-error]': "what the folder asks for is told as that, and not looked for",
+    rf'{_ITS_ITEM}[[protocol]\nalso = ["tma"]\n-"tma"-error]': "what the folder asks for is told as that, and not looked for",
+    "tests/lsp/test_settings_faults.py::test_what_is_there_is_silent": "the folder sets policy.readRoots",
+    "tests/lsp/test_settings_faults.py::test_a_misspelt_protocol_has_the_fix": "the folder sets protocol.default",
 }
 """The tests of these areas that hold only where the folder's word is the operator's, with what it says."""
 

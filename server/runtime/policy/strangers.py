@@ -31,9 +31,9 @@ def gains(tool: Tool, rights: Grant) -> tuple[Gain, ...]:
     secrets = dict.fromkeys((*rights.secrets, *(header.secret for header in rights.headers.values())))
     words = (
         *(f"secret {name}" for name in secrets),
-        *(f"reads {path}" for path in rights.read),
-        *(f"writes {folder.path}" for folder in rights.write),
-        *(f"reaches {host}" for host in rights.hosts),
+        *(f"read access to {path}" for path in rights.read),
+        *(f"write access to {folder.path}" for folder in rights.write),
+        *(f"access to {host}" for host in rights.hosts),
         *(f"capability {name}" for name in rights.permissions.granted.capabilities if name not in ("network", "write")),
     )
     return tuple((f"{tool.tool_id}@{tool.manifest.version}", word) for word in words)
