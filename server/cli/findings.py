@@ -24,9 +24,13 @@ def print_findings(document: Document, name: str) -> None:
         if severity(diag) in ("error", "warning") or diag.code in _TOLD:
             row, column = lines.position(diag.span[0])
             place = f"{name}:{row + 1}:{column + 1}"
-            write_note(
-                *finding_line(paint, place, severity(diag), message(diag), f"{diag.code} {CATALOGUE[diag.code].slug}")
-            )
+            write_note(*finding_line(paint, place, severity(diag), message(diag), shown_code(diag.code)))
+
+
+def shown_code(code: str) -> str:
+    """A finding's code with its slug, where the catalogue has one."""
+    entry = CATALOGUE.get(code)
+    return code if entry is None else f"{code} {entry.slug}"
 
 
 def finding_line(paint: Paint, place: str, level: str, text: str, code: str) -> tuple[str | Painted, ...]:

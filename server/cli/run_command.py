@@ -67,12 +67,15 @@ def _show_observation(text: str) -> None:
 
 def _print_places(result: ExecutionResult, name: str) -> None:
     """Where in the text the problems of a call stand; the observation says what they are."""
+    from tamis.server.cli.findings import shown_code
+
     details = result.error.details if result.error else None
     for problem in (details.errors or []) if details else []:
         if problem.range:
             start = problem.range.start
             shown = "<stdin>" if name == "-" else name
-            write_note(f"{shown}:{start.line + 1}:{start.character + 1}: error: {problem.message} [{problem.code}]")
+            place = f"{shown}:{start.line + 1}:{start.character + 1}"
+            write_note(f"{place}: error: {problem.message} [{shown_code(problem.code)}]")
 
 
 def _other_protocol(runtime: Runtime, text: str) -> str:
@@ -141,5 +144,6 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
     if arguments.json:
         print_json(executed)
     elif executed.explanation:
-        warn(executed.explanation)
+        for line in executed.explanation.split("\n"):
+            warn(line)
     return exit_code(executed.results, unread=has_unread(document))

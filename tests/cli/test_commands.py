@@ -527,6 +527,26 @@ def test_what_a_run_left_behind_and_was_not_granted_is_told_by_run_as_by_call(
     assert [line for line in lines if line.startswith("tamis: not granted: read /data/x: ")]
 
 
+def test_run_tells_each_reason_why_nothing_was_run_on_a_line_of_its_own(tmp_path: Path) -> None:
+    """Ruling 54: several blocks that are shown, not run, for a person."""
+    (tmp_path / "shown.md").write_text("".join(f"```\n{action(name, n=1)}\n```\n\n" for name in ("t:a", "t:b")))
+    done = tamis("run", "shown.md", cwd=tmp_path)
+    lines = [line for line in done.stderr.splitlines() if "inside a code fence" in line]
+    assert len(lines) == 2 and all(line.startswith("tamis: line ") for line in lines), done.stderr
+    assert "\\n" not in done.stderr
+
+
+def test_run_shows_the_slug_of_each_code(tmp_path: Path) -> None:
+    make_tool(
+        tmp_path,
+        "t:asks",
+        parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    )
+    done = tamis("run", "--yes", cwd=tmp_path, data=vcp("t:asks", n="many"))
+    codes = [line.rpartition("[")[2] for line in done.stderr.splitlines() if line.startswith("<stdin>:")]
+    assert codes and all(code.startswith("VA4") and " " in code for code in codes), done.stderr
+
+
 def test_run_tells_each_thing_once(tmp_path: Path) -> None:
     make_tool(tmp_path, "t:asks", securityContext={"fileAccess": {"allowRead": ["/data/x"]}})
     done = tamis("run", "--yes", cwd=tmp_path, data=vcp("t:asks") * 3)
