@@ -245,10 +245,18 @@ def install(arguments: argparse.Namespace) -> int:
             warn(f"nothing was written: the server does not answer: {told}")
             return 1
         write_line(f"the server answers with {len(told)} tool{'' if len(told) == 1 else 's'} on its first page")
-    if not arguments.yes and not ask(f"Write this for {host.title}? [y/N] "):
+    if not arguments.yes and not _agreed(host, is_removed=arguments.remove):
         write_note("nothing was written")
         return 1
     return _write(host, path, before, after)
+
+
+def _agreed(host: HostProgram, *, is_removed: bool) -> bool:
+    """Whether a person on the terminal says yes to the change that was shown; no where there is none."""
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        warn(f"there is no terminal to ask on; --yes {'removes' if is_removed else 'writes'} the entry without asking")
+        return False
+    return ask(f"Write this for {host.title}? [y/N] ")
 
 
 def own_command() -> list[str]:

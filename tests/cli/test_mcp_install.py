@@ -90,6 +90,7 @@ def test_nobody_who_can_be_asked_means_no(home: Path, root: Path) -> None:
     done = run(home, root, "cursor")
     assert done.returncode == 1
     assert '+    "tamis": {' in done.stdout
+    assert "there is no terminal to ask on; --yes writes the entry without asking" in done.stderr
     assert list(home.iterdir()) == []
 
 
