@@ -84,6 +84,9 @@ def test_a_terminal_asks_once_and_a_no_runs_without(stranger: World, words: list
     assert (code, said.count(QUESTION)) == (0 if words == ["test"] else 3, 1), said
     assert GETS in said
     assert "run without what your configuration grants" in said
+    assert "policy.secrets" not in said, "the configuration grants it; the person said no"
+    if words[0] != "test":
+        assert "not granted: secret FILE_KEY: this folder is not trusted, and the answer was to run without" in said
 
 
 def test_a_yes_holds_for_the_command(stranger: World) -> None:
@@ -100,6 +103,17 @@ def test_a_no_leaves_a_tool_that_can_do_without_its_places(stranger: World) -> N
     assert (code, said.count(QUESTION)) == (0, 1), said
     result = json.loads(said[said.index("{") :])
     assert result["permissions"]["granted"]["read"] == []
+    (denied,) = result["permissions"]["denied"]
+    assert "the answer was to run without" in denied["reason"], "no root of the policy is what is wrong"
+
+
+def test_what_the_policy_refuses_itself_keeps_its_reason_after_a_no(stranger: World) -> None:
+    data = stranger.root.parent / "data"
+    asked = {"fileAccess": {"allowRead": [f"{data}/**", "/nowhere/**"]}}
+    make_tool(stranger.root, "weather:other", securityContext=asked)
+    _code, said = _talk(stranger, ["call", "weather:other", "--json", "--args", '{"text": "hello"}'], "n")
+    reasons = {one["value"]: one["reason"] for one in json.loads(said[said.index("{") :])["permissions"]["denied"]}
+    assert "the answer was" in reasons[f"{data}/**"] and "readRoots" in reasons["/nowhere/**"], reasons
 
 
 @pytest.mark.parametrize("options", [{}, {"trusted": True}], ids=["missing", "trusted"])

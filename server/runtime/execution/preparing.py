@@ -167,7 +167,7 @@ def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...],
     place = place_of(folder, context.registry, context.settings, context.root) if asks else Place(folder=folder)
     rights = grant(tool.manifest, context.settings.policy, place, context.settings.secrets)
     if context.services.gate is not None and not context.services.gate.lets(tool, rights):
-        rights = refused(grant(tool.manifest, bare(context.settings.policy), place, context.settings.secrets))
+        rights = refused(rights, grant(tool.manifest, bare(context.settings.policy), place, context.settings.secrets))
     if not resources:
         return rights
     shown = (*rights.read, *(folder.path for folder in (*rights.write, *rights.own_write)))

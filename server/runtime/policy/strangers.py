@@ -46,14 +46,20 @@ def bare(policy: Policy) -> Policy:
     )
 
 
-def refused(rights: Grant) -> Grant:
-    """A grant by a bare policy, whose reason not to run names the answer instead of the policy."""
-    if not rights.blocked:
-        return rights
+def refused(offered: Grant, rights: Grant) -> Grant:
+    """``rights``, by a bare policy, with the answer as the reason for what ``offered``, by the policy in force, had granted."""
+    reason = f"{_REFUSED}; {_REMEDY}"
+    before = {(denied.kind, denied.value): denied for denied in offered.permissions.denied}
+    denied = [
+        before.get((one.kind, one.value)) or msgspec.structs.replace(one, reason=reason)
+        for one in rights.permissions.denied
+    ]
+    permissions = msgspec.structs.replace(rights.permissions, denied=denied)
     lacks = rights.lacks
     if lacks is not None:
         lacks = SecretFault(lacks.name, "secretNotGranted", _REFUSED, "policy.secrets", _REMEDY)
-    return msgspec.structs.replace(rights, blocked=f"{_REFUSED}; {_REMEDY}", lacks=lacks)
+    blocked = rights.blocked and reason
+    return msgspec.structs.replace(rights, permissions=permissions, blocked=blocked, lacks=lacks)
 
 
 class StrangerGate:
