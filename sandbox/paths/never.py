@@ -320,6 +320,16 @@ def is_hidden_name(name: str) -> bool:
     return name in _NAMES or _matches().match(name) is not None
 
 
+def masked_fault(name: str, *, is_project: bool) -> str:
+    """Why a folder of this name at the top of a tool's own folder is not the tool's to write, or an empty text.
+
+    One of `MARKS` makes a project of the folder as soon as it is there, and is masked from then on.
+    """
+    if name in MARKS or (is_project and is_hidden_name(name)):
+        return f"'{name}' is hidden from tools at the top of a project"
+    return ""
+
+
 @functools.cache
 def _matches() -> re.Pattern[str]:
     # not at a start that looks at no folder of a project

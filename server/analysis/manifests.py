@@ -256,13 +256,17 @@ def _paths(snapshot: Snapshot) -> Findings:
         return []
     reported_spans = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
     folder = posixpath.dirname(snapshot.path)
+    from tamis.sandbox.paths.never import MARKS
+
+    beside = () if snapshot.folder is None else (*snapshot.folder.files, *snapshot.folder.others)
+    is_project = any(path.partition("/")[0] in MARKS for path in beside)
     paths: Findings = []
     for name in ("allowRead", "allowWrite"):
         node = snapshot.manifest.tree.node_at(f"/securityContext/fileAccess/{name}")
         for item in node.items if node is not None else ():
             if not isinstance(item.value, str) or item.span in reported_spans or item.value.startswith("fam://"):
                 continue
-            reason = never_granted(item.value, folder, writable=name == "allowWrite")
+            reason = never_granted(item.value, folder, writable=name == "allowWrite", is_project=is_project)
             if reason:
                 paths.append((Diag("MF512", item.span, {"v": item.value, "reason": reason}, severity="warning"), ()))
     return paths

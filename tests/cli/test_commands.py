@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tamis.sandbox.paths.never import MARKS
 from tamis.server.cli.main import COMMANDS, main
 from tamis.server.runtime.texts import checkables
 from tests.cli.process import COMMAND, tamis
@@ -218,6 +219,28 @@ def test_check_says_which_paths_no_policy_grants(tmp_path: Path) -> None:
         ("warning", "/root/.ssh/**"),
         ("warning", "node_modules/**"),
     ]
+
+
+@pytest.mark.parametrize(
+    "name", sorted((MARKS - {"tamis.toml", ".git", ".hg"}) | {".env", ".secrets", "id_x", "a.pem"})
+)
+def test_a_folder_that_is_masked_in_a_project_is_not_granted_for_writing(tmp_path: Path, name: str) -> None:
+    """D39: check warns, the dry run tells it, the call runs without it, and nothing is made."""
+    folder = make_tool(tmp_path, "t:asks", securityContext={"fileAccess": {"allowWrite": [f"{name}/**"]}})
+    (folder / "tamis.toml").touch()
+    assert f"'{name}' is hidden from tools at the top of a project" in tamis("check", cwd=tmp_path).stdout
+    for option in ("--dry-run", "--yes"):
+        done = tamis("call", "t:asks", option, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+        assert f"not granted: write {name}/**: '{name}' is hidden" in done.stderr
+    assert not (folder / name).exists()
+
+
+def test_a_name_that_only_a_project_masks_is_granted_elsewhere(tmp_path: Path) -> None:
+    folder = make_tool(tmp_path, "t:asks", securityContext={"fileAccess": {"allowWrite": [".secrets/**"]}})
+    assert "MF512" not in tamis("check", cwd=tmp_path).stdout
+    done = tamis("call", "t:asks", cwd=tmp_path)
+    assert (done.returncode, "not granted" in done.stderr, (folder / ".secrets").is_dir()) == (0, False, True)
 
 
 def test_check_is_clean_on_the_examples() -> None:

@@ -41,7 +41,8 @@ class Place(msgspec.Struct, frozen=True):
     """Where a tool stands, and what beside the rules of the sandbox is closed to every grant.
 
     All are real absolute paths. ``hidden`` are never read nor written; ``protected`` are files that no writable folder may
-    hold; ``neighbours`` are the folders of other tools; ``searched`` are the folders in which manifests are looked for.
+    hold; ``neighbours`` are the folders of other tools; ``searched`` are the folders in which manifests are looked for; ``project`` is the
+    root of the settings.
     """
 
     folder: str = ""
@@ -49,6 +50,7 @@ class Place(msgspec.Struct, frozen=True):
     protected: tuple[str, ...] = ()
     neighbours: tuple[str, ...] = ()
     searched: tuple[str, ...] = ()
+    project: str = ""
 
 
 class Root(NamedTuple):
@@ -195,16 +197,23 @@ def hidden_fault(path: str, place: Place, *, writable: bool = False) -> str:
     return ""
 
 
-def never_granted(text: str, folder: str, *, writable: bool) -> str:
-    """Why no policy can grant a pattern to the tool in ``folder``, as far as its spelling tells, or an empty text; nothing is looked up."""
+def never_granted(text: str, folder: str, *, writable: bool, is_project: bool = False) -> str:
+    """Why no policy can grant a pattern to the tool in ``folder``, as far as its spelling tells, or an empty text; nothing is looked up.
+
+    ``is_project``: the folder is known to be the root of a project.
+    """
     try:
         pattern = read_pattern(text)
     except BadPattern as refused:
         return str(refused)
     path = "/" + "/".join(pattern.parts)
     if not pattern.absolute:
-        code = next((name for name in pattern.parts if name in CODE_FOLDERS), "") if writable else ""
-        return f"'{code}' holds code that is run" if code else ""
+        if not writable or not pattern.parts:
+            return ""
+        from tamis.sandbox.paths.never import masked_fault
+
+        code = next((name for name in pattern.parts if name in CODE_FOLDERS), "")
+        return f"'{code}' holds code that is run" if code else masked_fault(pattern.parts[0], is_project=is_project)
     if (folder and inside(path, folder)) or (not writable and inside(path, "/usr/share")):
         return ""
     from tamis.sandbox.paths.grants import closed_by_name
@@ -227,6 +236,9 @@ def write_fault(path: str, root: str, place: Place) -> str:
     if code:
         return f"'{code}' holds code that is run"
     own = inside(path, place.folder) if place.folder else False
+    masked = _masked_in(path, place) if own else ""
+    if masked:
+        return masked
     around = [folder for folder in place.neighbours if inside(path, folder)]
     nearest = max(around, key=len, default="")
     if nearest and not (own and len(nearest) <= len(place.folder)) and inside(nearest, root):
@@ -234,6 +246,17 @@ def write_fault(path: str, root: str, place: Place) -> str:
     if not own and any(inside(path, folder) and inside(folder, root) for folder in place.searched):
         return "it lies in a folder that is searched for tools, where a tool could add another one"
     return _defining_file(path)
+
+
+def _masked_in(path: str, place: Place) -> str:
+    """Why a folder in the tool's own one is masked at every run, or would be once it is made."""
+    from tamis.sandbox.paths.never import MARKS, masked_fault
+
+    top = path[len(place.folder.rstrip("/")) + 1 :].partition("/")[0]
+    if not masked_fault(top, is_project=True):
+        return ""
+    is_project = place.folder == place.project or any(os.path.lexists(f"{place.folder}/{mark}") for mark in MARKS)
+    return masked_fault(top, is_project=is_project)
 
 
 def _defining_file(path: str) -> str:
@@ -270,6 +293,7 @@ def place_of(folder: str, registry: Registry, settings: Settings, root: Path) ->
         protected=(*own, *scripts),
         neighbours=folders,
         searched=tuple(os.path.realpath(root / name) for name in settings.tools),
+        project=real,
     )
 
 
