@@ -69,11 +69,22 @@ def run(arguments: argparse.Namespace) -> int:
     for runtime in {id(case.runtime): case.runtime for case in cases if case.runtime is not None}.values():
         ask_for_grants(runtime, [case.tool for case in cases if case.runtime is runtime], may_ask=not arguments.yes)
     if not cases:
-        where = ", ".join(arguments.paths) or str(root)
-        warn(f"no examples in the manifests of {where}; `examples` in a manifest are its tests")
+        _tell_nothing(arguments.paths or [str(root)])
     from tamis.server.cli.interrupts import run_to_end
 
     return run_to_end(_run_and_report(arguments, cases))
+
+
+def _tell_nothing(paths: list[str]) -> None:
+    """Says what would be a test in manifests, and in texts."""
+    from tamis.server.cli.example_runs import TEXT_SUFFIXES
+
+    texts = [path for path in paths if path.endswith(TEXT_SUFFIXES) and not os.path.isdir(path)]
+    rest = [path for path in paths if path not in texts]
+    if texts:
+        warn(f"no call in {', '.join(texts)}; a call with what is expected of it is a test (docs/editors/testing.md)")
+    if rest:
+        warn(f"no examples in the manifests of {', '.join(rest)}; `examples` in a manifest are its tests")
 
 
 async def _run_and_report(arguments: argparse.Namespace, cases: list[Case]) -> int:

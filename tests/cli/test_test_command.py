@@ -196,6 +196,16 @@ def test_without_examples_it_says_so(tamis: Tamis) -> None:
     assert "no examples" in done.err
 
 
+def test_a_text_without_calls_is_told_as_a_text(tamis: Tamis) -> None:
+    write_tool(tamis.folder, "echo", [])
+    (tamis.folder / "no.md").write_text("Nothing to call.\n")
+    done = tamis("test", "no.md")
+    assert "no call in no.md; a call with what is expected of it is a test (docs/editors/testing.md)" in done.err
+    assert "manifest" not in done.err
+    both = tamis("test", "no.md", ".").err
+    assert "no call in no.md;" in both and "no examples in the manifests of .;" in both
+
+
 @pytest.mark.parametrize(
     ("expected", "given", "count"),
     [
