@@ -109,7 +109,7 @@ def tell_beside(result: ExecutionResult, told: set[str]) -> None:
 SHOWN_CHARS = 1_000
 """So much of an argument is shown at first."""
 KEYS_OF_MORE = "[m] show all of the arguments  [n] no (default)  [q] no, and no to all that follows: "
-KEYS = "[y] yes, once  [s] yes, for the rest of this command  [n] no (default)  [q] no, and no to all that follows: "
+KEYS = "[y] yes, once  [s] yes, to this tool for the rest of this command  [n] no (default)  [q] no, and no to all that follows: "
 _MEANINGS: dict[str, Literal["once", "session", "no", "quit"]] = {
     **dict.fromkeys(("y", "yes"), "once"),
     **dict.fromkeys(("s", "session"), "session"),

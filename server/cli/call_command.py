@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--yes",
         "-y",
         action="store_true",
-        help="run without asking, where the policy asks; a terminal asks y (once), s (the rest of this command), n (no), q (no to all)",
+        help="run without asking, where the policy asks; a terminal asks y (once), s (to this tool, the rest of this command), n (no), q (no to all)",
     )
     parser.add_argument("--timeout-ms", type=positive, metavar="MS", help="wall clock; lowers the operator's")
 

@@ -102,8 +102,9 @@ def write_asked(text: str) -> None:
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
-        columns = 80
-    for row in folded(text, columns):
+        columns = 0
+    # many a terminal without a size says 0 (a container's, an editor's)
+    for row in folded(text, columns if columns >= 20 else 80):
         write_note(row)
 
 
@@ -141,7 +142,7 @@ def write_lines(data: bytes) -> None:
 
 
 def write_document(text: str, *, of_tool: bool = False) -> None:
-    """What was asked for, on standard output, as it is and with its line ends; escaped where that is a terminal.
+    """What was asked for, on standard output, as it is and with its line ends; escaped, and with its last line ended, where that is a terminal.
 
     ``of_tool``: a tool has a say in it; a terminal, where Tamis speaks too, is then told which lines only look like Tamis's.
     """
@@ -151,6 +152,8 @@ def write_document(text: str, *, of_tool: bool = False) -> None:
 
             text = told_apart(text)
         text = visible_lines(text.replace("\r\n", "\n"))
+        # what comes next, a message or the shell's prompt, stands on a line of its own
+        text += "" if not text or text.endswith("\n") else "\n"
     _write_bytes(text.encode("utf-8", "surrogatepass"))
 
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--yes",
         "-y",
         action="store_true",
-        help="run without asking, within the policy; a terminal asks y (once), s (the rest of this command), n (no), q (no to all)",
+        help="run without asking, within the policy; a terminal asks y (once), s (to this tool, the rest of this command), n (no), q (no to all)",
     )
     parser.add_argument("--json", action="store_true", help="print the tool/executeText result")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")

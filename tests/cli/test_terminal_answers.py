@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import unicodedata
 from pathlib import Path
@@ -23,7 +25,7 @@ from tamis.protocols.contract import (
 )
 from tamis.protocols.invisible import visible_line
 from tamis.server.cli.asking import KEYS, KEYS_OF_MORE, MAX_ASKED, asker
-from tamis.server.cli.outputs import FOLDED, folded, write_document, write_note
+from tamis.server.cli.outputs import FOLDED, folded, write_asked, write_document, write_note
 from tamis.server.runtime.calls.model import Ask, CallRequest, Question, Reply
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import Mode, TextOptions, execute_text
@@ -172,7 +174,7 @@ def test_an_unknown_key_asks_again_with_the_keys(capsys: pytest.CaptureFixture[s
     (reply,), read = answers([b"j\n", b"\xff\n", b"y\n"])
     assert (reply.answer, read) == ("allow", 3)
     shown = capsys.readouterr().err
-    assert shown.count("[s] yes, for the rest of this command") == 3 and "'j' is none of the keys" in shown
+    assert shown.count("[s] yes, to this tool for the rest of this command") == 3 and "'j' is none of the keys" in shown
 
 
 def test_q_refuses_everything_that_follows_without_asking() -> None:
@@ -392,3 +394,13 @@ def test_a_question_that_is_cancelled_holds_nothing_up(capsys: pytest.CaptureFix
     asyncio.run(run())  # waits for every thread of its own
     assert not gate.is_set() and capsys.readouterr().err.endswith(f"{KEYS}\n")
     gate.set()
+
+
+@pytest.mark.parametrize(("columns", "folds_at"), [(0, 80), (19, 80), (20, 20), (60, 60)])
+def test_a_terminal_without_a_size_is_as_wide_as_most(
+    columns: int, folds_at: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((columns, 0)))
+    monkeypatch.setattr(sys.stderr, "fileno", lambda: 2)
+    write_asked("x" * 200)
+    assert len(capsys.readouterr().err.split("\n")[0]) == folds_at - 1

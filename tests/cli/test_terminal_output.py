@@ -353,6 +353,15 @@ def test_what_a_tool_gave_does_not_pass_for_tamis_on_a_terminal(tmp_path: Path) 
         assert forged in done.stdout
 
 
+def test_a_document_ends_its_last_line_on_a_terminal_and_nowhere_else(root: Path) -> None:
+    """D74: what comes next does not stand behind it; a pipe has not a byte more."""
+    words = ["convert", "--to", "json", "call.txt"]
+    piped = subprocess.run([*COMMAND, *words], cwd=root, capture_output=True, timeout=60, check=False).stdout.decode()
+    assert piped and not piped.endswith("\n")
+    shown = on_terminal(words, root, NO_COLOR="1")
+    assert shown.startswith(f"{piped}\n") and "\n\n" not in shown, shown
+
+
 def test_json_on_a_terminal_stays_json(root: Path) -> None:
     """trust 6: `--json` means the same on a terminal as in a pipe."""
     for words in (["run", "call.txt", "--yes", "--json"], ["call", "t:evil", "--yes", "--json"]):
