@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tamis.server.cli.asking import ask_for_grants, ask_for_trust, positive
@@ -90,6 +91,18 @@ def _not_args(text: str, where: str) -> str:
     return f"{where}line {line + 1}, column {column + 1}: {_NOT_HERE.get(broken.code) or message(broken)}"
 
 
+def _shown_logs(lines: list[str], *, is_cut: bool) -> Iterator[str]:
+    """The last lines of a log, after how many are left out; ``is_cut``: it has lost some already, nobody counted how many."""
+    left = len(lines) - SHOWN_LOG_LINES
+    if left > 0 and is_cut:
+        yield f"… {left} lines and more left out (--json shows these)"
+    elif left > 0:
+        yield f"… {left} line{'s' if left > 1 else ''} left out (--json shows {'them' if left > 1 else 'it'})"
+    elif is_cut:
+        yield "… parts of the log are left out: it has more than is kept"
+    yield from lines[-SHOWN_LOG_LINES:]
+
+
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:
     """Runs one call and prints what came of it; gives the exit code."""
     from tamis.server.cli.asking import always, asked_here, exit_code, tell_beside, terminal_ask, told_progress
@@ -124,7 +137,7 @@ async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[s
     if not arguments.json:
         # A failure's last words stand in its observation already.
         lines = [line for line in result.logs if not is_own_line(line)]
-        for line in lines[-SHOWN_LOG_LINES:] if result.status == "success" else ():
+        for line in _shown_logs(lines, is_cut=result.logs_truncated) if result.status == "success" else ():
             write_note(line)
         if result.error and result.error.type == "UnknownTool":
             warn("`tamis list` shows the registered tools")

@@ -570,6 +570,29 @@ def test_run_shows_the_slug_of_each_code(tmp_path: Path) -> None:
     assert codes and all(code.startswith("VA4") and " " in code for code in codes), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (50, None),
+        (51, "… 1 line left out (--json shows it)"),
+        (80, "… 30 lines left out (--json shows them)"),
+        (40_000, "… 450 lines and more left out (--json shows these)"),
+    ],
+)
+def test_call_says_how_many_lines_of_a_log_are_left_out(tmp_path: Path, lines: int, told: str | None) -> None:
+    """Ruling 54: what is not shown is told."""
+    make_tool(tmp_path, "t:logs", f"import sys\nfor n in range({lines}):\n    print(n, file=sys.stderr)\nprint(1)")
+    shown = tamis("call", "t:logs", cwd=tmp_path).stderr.splitlines()
+    assert [line for line in shown if line.startswith("…")] == ([] if told is None else [told])
+    assert shown[-1] == f"stderr: {lines - 1}" and sum(line.startswith("stderr: ") for line in shown) == 50
+
+
+def test_call_says_that_a_line_of_a_log_was_cut(tmp_path: Path) -> None:
+    make_tool(tmp_path, "t:logs", "import sys\nprint('x' * 5000, file=sys.stderr)\nprint(1)")
+    shown = tamis("call", "t:logs", cwd=tmp_path).stderr.splitlines()
+    assert shown[0] == "… parts of the log are left out: it has more than is kept", shown[0][:80]
+
+
 def test_run_tells_each_thing_once(tmp_path: Path) -> None:
     make_tool(tmp_path, "t:asks", securityContext={"fileAccess": {"allowRead": ["/data/x"]}})
     done = tamis("run", "--yes", cwd=tmp_path, data=vcp("t:asks") * 3)
