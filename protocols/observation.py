@@ -402,7 +402,8 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
     if result.status in _NOT_RUN:
         comment = refusal_comment(result)
         text = f" The user's comment: {_ended(comment, shorten)}" if comment else ""
-        return f"Tool {name} was not executed: {_NOT_RUN[result.status]}.{text}"
+        cause = "" if result.error is UNSET else f", since {shorten(plain(result.error.message))}"
+        return f"Tool {name} was not executed: {_NOT_RUN[result.status]}{cause}.{text}"
     error = result.error
     if error is UNSET:
         return f"Tool {name} failed."

@@ -196,6 +196,27 @@ def test_only_a_clear_answer_lets_a_call_run(root: Path, ran: list[Ran], raw: An
     assert len(host.resolved) == 1
 
 
+@pytest.mark.parametrize(
+    "raw", [{"decision": "approve"}, {"outcome": "selected", "optionId": "yes"}, {"optionId": "allow"}, "allow", []]
+)
+def test_an_answer_that_was_not_offered_is_told_with_what_was(root: Path, ran: list[Ran], raw: Any) -> None:
+    """Ruling 40: the call is cancelled, and its text, its error and its log say why; what the host sent is not repeated."""
+    result, _host = one(root, ALWAYS, read_reply(raw, OPTIONS), args={"text": "x"})
+    cause = (
+        "the host's answer was none of the options that were offered: outcome 'selected' with optionId "
+        "'allow', 'session', 'always', 'reject', 'never'"
+    )
+    assert (result.status, ran, result.approval["outcome"]) == ("cancelled", [], "cancelled")
+    assert result.observation.endswith(f"was not executed: it was cancelled, since {cause}.")
+    assert result.error and result.error.message == cause
+
+
+@pytest.mark.parametrize("raw", [None, {"outcome": "cancelled"}, {"outcome": "cancelled", "optionId": "allow"}])
+def test_a_question_that_was_closed_needs_no_cause(root: Path, ran: list[Ran], raw: Any) -> None:  # ruling 40
+    result, _host = one(root, ALWAYS, read_reply(raw, OPTIONS), args={"text": "x"})
+    assert result.observation.endswith("was not executed: it was cancelled.") and not result.error
+
+
 def test_who_cannot_be_asked_is_not_there(root: Path, ran: list[Ran]) -> None:  # ruling 40
     async def run() -> ExecutionResult:
         async def ask(_question: Question) -> Answer:

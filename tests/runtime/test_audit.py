@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from tamis.environments.model import DependencyFault, Progress
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.job import LAYERS
-from tamis.server.runtime.calls.model import Answer, CallRequest, Question
+from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply
 from tamis.server.runtime.doctor import examine
+from tamis.server.runtime.execution.approvals.replies import read_reply
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.health import health
@@ -153,6 +154,18 @@ def test_a_question_and_its_answer_are_events(root: Path, state: Path, answer: A
     assert only(state, "approval.asked")["args"] == {"text": "hi"}
     assert only(state, "approval.answered")["answer"] == answer
     assert len(named(state, "run.started")) == (answer == "allow")
+
+
+def test_the_log_says_of_an_answer_that_was_not_offered_what_was(root: Path, state: Path) -> None:  # ruling 40
+    make_tool(root, "test:echo")
+
+    async def ask(question: Question) -> Reply:
+        return read_reply({"decision": "approve"}, question.options)
+
+    call(root, "test:echo", {"text": "hi"}, ask=True, asker=ask)
+    event = only(state, "approval.answered")
+    assert event["answer"] == "cancelled"
+    assert "none of the options that were offered: outcome 'selected' with optionId 'allow', " in event["message"]
 
 
 def test_a_call_that_cannot_run_is_in_the_log_with_the_reason(root: Path, state: Path) -> None:

@@ -179,6 +179,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
     content: Any = None
     """What was typed into a form of an MCP server, as it came: by the names of its fields."""
+    fault: str = ""
+    """Why the answer of a host counts as a question that was closed, as a sentence without its end; empty: it was closed."""
     whole_batch: bool = False
     """It answers every question of the batch that is still open."""
 

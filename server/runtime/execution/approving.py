@@ -225,7 +225,7 @@ async def _approved(
         if reply.answer != "allow":
             if reply.answer == "deny" and reply.scope == "always" and not standing:
                 await _keep(reply, ready, rule, context)
-            raise Stopped(_STATUS[reply.answer])
+            raise Stopped(_STATUS[reply.answer], failure("SecurityError", reply.fault) if reply.fault else None)
         if tool_digest(ready) != before:
             trail.note("approval.void", "warning", message="the tool's files changed while a person was asked")
             continue
@@ -333,6 +333,7 @@ async def _asked(question: Question, context: CallContext, trail: Trail, mine: T
         answer=reply.answer,
         scope=scope,
         comment=reply.comment,
+        message=reply.fault or None,
         waitedMs=waited,
         token=token,
     )

@@ -55,12 +55,20 @@ def chosen(
 
 
 def read_reply(raw: object, options: tuple[ApprovalOption, ...]) -> Reply:
-    """The answer to ``tool/requestApproval``; whatever is not of its form is a question that was closed."""
+    """The answer to ``tool/requestApproval``; whatever is not of its form is a question that was closed, and says so as its ``fault``."""
     content = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
-    if content.get("outcome") != "selected":
+    if raw is None or content.get("outcome") == "cancelled":
         return CANCELLED
-    edited, comment = content.get("editedArgs"), content.get("comment")
-    return chosen(content.get("optionId"), options, edited, comment, content.get("content"))
+    reply = CANCELLED
+    if content.get("outcome") == "selected":
+        edited, comment = content.get("editedArgs"), content.get("comment")
+        reply = chosen(content.get("optionId"), options, edited, comment, content.get("content"))
+    if reply is not CANCELLED:
+        return reply
+    # what the host sent is not repeated: a model reads this
+    offered = ", ".join(f"'{option.option_id}'" for option in options)
+    fault = f"the host's answer was none of the options that were offered: outcome 'selected' with optionId {offered}"
+    return Reply(answer="cancelled", fault=fault)
 
 
 def with_secrets(edited: Any, shown: Any, real: Any) -> Any:
