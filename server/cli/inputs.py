@@ -53,10 +53,17 @@ def check_protocol(name: str) -> None:
         raise UsageError(f"--protocol: {problem}")
 
 
+def tell_terminal() -> None:
+    """Says that a command waits for what somebody types, where standard input is a terminal."""
+    if sys.stdin.isatty():
+        warn("reading from the terminal; end with Ctrl-D")
+
+
 def read_text(name: str) -> str:
     """The text of a file, or of stdin for ``-``. Bytes that are no UTF-8 become U+FFFD, and stderr says so."""
     try:
         if name == "-":
+            tell_terminal()
             data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
         else:
             path = Path(name)

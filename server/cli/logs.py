@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import UsageError
+from tamis.server.cli.inputs import UsageError, tell_terminal
 from tamis.server.cli.outputs import warn, write_progress
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class Logs:
                     yield from workers.give(block)
                 yield from workers.rest()
                 return
+            if name == "-":
+                tell_terminal()
             source = os.dup(0) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 yield from results(source, Lines(self._limit), workers, self._count)

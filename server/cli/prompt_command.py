@@ -41,11 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print a grammar for constrained decoding instead of the prompt",
     )
     parser.add_argument("--json", action="store_true", help="print the prompt/generate result")
+    # taken only to say what is meant
+    parser.add_argument("names", nargs="*", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the prompt; its tokens and what was left out are said on stderr."""
     try:
+        if arguments.names:
+            meant = " ".join(f"--tool {name}" for name in arguments.names)
+            raise UsageError(f"tools are named by an option: {meant}")
         root = root_of(arguments.root)
         template = read_text(arguments.template) if arguments.template is not None else None
     except UsageError as error:

@@ -593,6 +593,33 @@ def test_call_says_that_a_line_of_a_log_was_cut(tmp_path: Path) -> None:
     assert shown[0] == "… parts of the log are left out: it has more than is kept", shown[0][:80]
 
 
+class _Typed(io.TextIOWrapper):
+    """Standard input that says whether it is a terminal."""
+
+    is_terminal = True
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+@pytest.mark.parametrize("words", [["run"], ["parse"], ["parse", "-"], ["convert", "--to", "json"]])
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_command_that_waits_for_a_terminal_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    *,
+    is_terminal: bool,
+) -> None:
+    stdin = _Typed(io.BytesIO(b"Nothing to call.\n"))
+    stdin.is_terminal = is_terminal
+    monkeypatch.setattr(sys, "stdin", stdin)
+    main([*words, "--root", str(tmp_path)])
+    told = "tamis: reading from the terminal; end with Ctrl-D\n"
+    assert capsys.readouterr().err.count(told) == int(is_terminal)
+
+
 def test_run_tells_each_thing_once(tmp_path: Path) -> None:
     make_tool(tmp_path, "t:asks", securityContext={"fileAccess": {"allowRead": ["/data/x"]}})
     done = tamis("run", "--yes", cwd=tmp_path, data=vcp("t:asks") * 3)

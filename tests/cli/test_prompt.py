@@ -87,3 +87,10 @@ def test_one_tool_is_counted_as_one_and_a_shape_that_is_not_used_is_said(root: P
     done = tamis("prompt", "--protocol", "tam", "--shape", "inputs", "--tool", "test:echo", cwd=root)
     assert "tokens, 1 tool, tam" in done.stderr
     assert "shape 'inputs' is one of ACTION's; tam has one form" in done.stderr
+
+
+def test_a_tool_without_its_option_is_told_with_it(root: Path) -> None:
+    done = tamis("prompt", "test:echo", "other:count", "--protocol", "tam", cwd=root)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tamis: tools are named by an option: --tool test:echo --tool other:count\n"
+    assert "names" not in tamis("prompt", "--help", cwd=root).stdout.partition("options:")[0]
