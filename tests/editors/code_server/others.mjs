@@ -181,7 +181,8 @@ export async function secondWindow(newWindow, config) {
     const list = async () => {
       await page.keyboard.press("Escape");
       await run("MCP: List Servers");
-      await picks().filter({ hasText: "Add Server" }).first().waitFor();
+      // its own row, not the command "MCP: Add Server" of the palette that was open before
+      await page.locator(".quick-input-list .label-name", { hasText: /^\s*Add\sServer/ }).first().waitFor();
     };
     await list();
     const told = { before: await texts(".quick-input-list .monaco-list-row") };
@@ -199,9 +200,13 @@ export async function secondWindow(newWindow, config) {
     told.output = await lines.innerText();
     await hidePanel();
     say(false);
-    const none = async () => (await tamis.count()) === 0;
-    for (const end = Date.now() + config.patience; Date.now() < end && (await list(), !(await none())); );
-    told.after = await texts(".quick-input-list .monaco-list-row");
+    // The servers come into the list a moment after its own row, and the settings are read a moment after they were written.
+    for (const end = Date.now() + config.patience; Date.now() < end; ) {
+      await list();
+      await page.waitForTimeout(1000);
+      told.after = await texts(".quick-input-list .monaco-list-row");
+      if (!told.after.some((row) => row.includes("Tamis"))) break;
+    }
     await page.keyboard.press("Escape");
     return told;
   });
