@@ -362,7 +362,7 @@ def test_a_filter_that_fits_nothing_is_not_blamed_on_the_folders(root: Path) -> 
     for words, told in (
         (("--tag", "nosuch"), "--tag 'nosuch'"),
         (("--query", "no such"), "--query 'no such'"),
-        (("--namespace", ""), "--namespace ''"),
+        (("--namespace", "nosuch"), "--namespace 'nosuch'"),
         (("--tag", "a", "--tag", "b", "--query", "c"), "--tag 'a' and --tag 'b' and --query 'c' together"),
     ):
         assert tamis("list", *words, cwd=root).stderr == f"tamis: no registered tool fits {told}\n"

@@ -291,7 +291,7 @@ def test_settings_that_let_nothing_run_fail_the_tests(
     done = tamis("test", "--trust", *more)
     assert done.code == 1
     (line,) = [line for line in done.out.splitlines() if line.startswith("FAIL")]
-    assert line.startswith("FAIL  tamis.toml  settings - the configuration cannot be trusted: ") and words in line
+    assert line.startswith("FAIL  tamis.toml  settings - the configuration has a fault: ") and words in line
     report = tamis("test", "--trust", "--json", *more).json()
     assert report["failed"] == 1 and report["passed"] == 0
 
