@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tamis.protocols.check import check_call
 from tamis.protocols.contract import ExecutionError, ExecutionResult
 from tamis.protocols.reader import read_text
+from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.navigation.definition import find_setting
 from tamis.server.analysis.running.expectations import Expectation, expectations_of, judge
 from tamis.server.analysis.running.variables import (
@@ -353,3 +354,18 @@ def test_the_key_of_a_variable_is_a_part_of_its_path_in_any_settings(text: str) 
     for path in (("a",), ("a", "b", "c"), ("b", "c", "d")):
         place = find_setting(text, ("environments", "dev", *path))
         assert place is None or text[slice(*place)].strip('"') in path
+
+
+def test_nothing_is_called_unknown_while_the_settings_of_the_folder_are_still_read() -> None:
+    """A document that is opened with the folder is looked at before them; its marks must not blink (issue 17, line 5)."""
+    text = f"<!-- tamis-name: first -->\n{tam({'command': 't:a', 'text': '{{city}} {{first.output}}'})}"
+    early = Snapshot("/w/a.md", "text", text, None)
+    assert [one.code for one in diagnose(early) if one.code.startswith("VA47")] == ["VA471"]
+    assert "VA470" in {one.code for one in diagnose(snapshot(text, Settings()))}
+
+
+def test_a_chosen_environment_that_is_none_is_said_with_the_one_that_may_be_meant() -> None:
+    text = tam({"command": "t:a", "text": "{{word}}"})
+    wrong = Settings(environment="dve", environments={"dev": {"word": "x"}})
+    (message,) = (one.message for one in diagnose(snapshot(text, wrong)) if one.code == "VA470")
+    assert message == "No variable 'word' in the environment 'dve'; no environment has that name, did you mean 'dev'?"

@@ -24,6 +24,7 @@ WRONG: list[tuple[str, str, str]] = [
     ('tools = [".", "nope"]\n', '"nope"', "error"),
     ('workflows = ["nope"]\n', '"nope"', "error"),
     ('profile = "nope.json"\n', '"nope.json"', "error"),
+    ('environment = "dve"\n[environments.dev]\nx = 1\n', '"dve"', "error"),
     ('[protocol]\ndefault = "vpc"\n', '"vpc"', "error"),
     ('[protocol]\nalso = ["tma"]\n', '"tma"', "error"),
 ]

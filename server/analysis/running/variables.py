@@ -496,9 +496,11 @@ def reference_findings(snapshot: Snapshot, variables: Variables) -> list[Diag]:
             continue
         for call in block.calls:
             result = filled(call, snapshot.text, variables, number)
-            diagnostics += [
+            found = [
                 _of_unknown(reference, variables, number, too_long=result.too_long) for reference in result.unknown
             ]
+            # while the folder's settings are still read, nobody knows which variables there are
+            diagnostics += [diag for diag in found if diag.code != "VA470" or snapshot.settings.config is not None]
             diagnostics += _of_secrets(snapshot, call, result.secrets)
     return diagnostics
 
@@ -530,7 +532,7 @@ def _of_example(span: Span, text: str, variables: Variables) -> Iterator[tuple[S
     diag = None
     if unknown:
         args: dict[str, str | int] = {"name": unknown[0], "environment": variables.environment}
-        diag = Diag("VA470", span, {**args, "hint": hint(best(unknown[0], known_names(variables)))})
+        diag = Diag("VA470", span, {**args, "hint": _hint(variables, best(unknown[0], known_names(variables)))})
     yield span, diag
 
 
@@ -565,8 +567,20 @@ def _of_unknown(reference: Reference, variables: Variables, block: int, *, too_l
         fix = Fix("Write it as text: \\{{", (Edit(reference.span[0], reference.span[0], "\\"),), "unsafe")
     else:
         fix = Fix(f"Change to '{near}'", (Edit(*reference.span, "{{" + near + "}}"),), "unsafe")
-    args: dict[str, str | int] = {"name": reference.name, "environment": variables.environment, "hint": hint(near)}
+    args: dict[str, str | int] = {
+        "name": reference.name,
+        "environment": variables.environment,
+        "hint": _hint(variables, near),
+    }
     return Diag("VA470", reference.span, args, fix=fix)
+
+
+def _hint(variables: Variables, near: str | None) -> str:
+    """What may be meant instead of a name that is no variable; first that the chosen environment is none."""
+    chosen = variables.environment
+    if near is None and chosen not in (*variables.environments, "default"):
+        return f"; no environment has that name{hint(best(chosen, variables.environments))}"
+    return hint(near)
 
 
 def _of_secrets(snapshot: Snapshot, call: Call, secrets: Sequence[Reference]) -> list[Diag]:

@@ -161,6 +161,16 @@ def engine_faults(settings: Settings, counts: Counts = _everything) -> list[Faul
     return [Fault(("engine", "type"), problem)] if problem else []
 
 
+def _environment_faults(settings: Settings, raw: Mapping[str, Any]) -> list[Fault]:
+    """A chosen environment that is none of those that the same file has."""
+    from tamis.protocols.suggest import best, hint
+
+    chosen, there = settings.environment, settings.environments
+    if "environment" not in raw or not there or chosen in there:
+        return []
+    return [Fault(("environment",), f"there is no environment '{chosen}'{hint(best(chosen, tuple(there)))}")]
+
+
 def _unsafe(root: Path) -> list[Fault]:
     """That the whole file is not in force, because others may have written it or it is none; then no tool can run."""
     path = str(root / FILE_NAME)
@@ -211,6 +221,7 @@ def disk_faults(root: Path, text: str, trusted: bool | None = None) -> tuple[Fau
         *engine_faults(settings, counts),
         *(Fault(tuple(one.setting.split(".")), one.sentence, in_force=False) for one in asked),
     ]
+    faults += _environment_faults(settings, raw)
     for setting, names in (("tools", settings.tools), ("workflows", settings.workflows)):
         for index, name in enumerate(names[:MAX_PATHS]):
             if "\0" not in name and counts(setting, name) and not os.path.isdir(root / name):
