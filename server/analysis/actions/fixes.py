@@ -130,6 +130,7 @@ def broken_places(tree: JsonTree) -> list[Span]:
 
 def fix_all(snapshot: Snapshot) -> tuple[Edit, ...]:
     """The edits of all safe fixes, sorted and disjoint, until none is left: asked again of the text that they leave, it gives none.
+    Those of the findings that are shown: of a document with more than 200 the gravest.
 
     What reading a text found is repaired as ``tool/repair`` does it: read again, the text makes the same calls (P4).
     """
