@@ -100,7 +100,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_place(daemon: Client, met
     error = failure(daemon, method, least(method) | {field: wrong(fields_of(method)[field])})
     assert error is not None
     assert error.code == -32602
-    assert f"`$.{field}" in error.message
+    assert f"`/{field}" in error.message
 
 
 @pytest.mark.parametrize(("method", "field"), REQUIRED, ids="-".join)
@@ -110,7 +110,7 @@ def test_a_required_param_that_is_missing_is_named(daemon: Client, method: str, 
     error = failure(daemon, method, params)
     assert error is not None
     assert error.code == -32602
-    assert f"`{field}`" in error.message
+    assert f"'{field}' is missing" in error.message
 
 
 @pytest.mark.parametrize("method", NAMES)
