@@ -58,21 +58,8 @@ SHARED = re.compile(r"^tests/protocols/.*::test_\w*(?:linear|grows)\w*\[")
 """Measurements of growth: one for each kind of hostile text, seconds each."""
 
 
-FIRST = (
-    "tests/sandbox/test_as_user.py",
-    "tests/editors/test_vscode.py",
-    "tests/lsp/test_markers.py",
-    "tests/project/test_install.py",
-    "tests/environments/",
-    "tests/editors/",
-    "tests/mcp/test_hosts.py",
-    "tests/mcp/test_client_conformance.py",
-    "tests/mcp/test_conformance.py",
-    "tests/sandbox/test_watchdog.py",
-    "tests/sandbox/test_soak.py",
-)
-"""Files that take minutes, or wait for most of their time: begun first, so that no worker is left alone with one at the end and
-what computes runs beside what waits."""
+FIRST = ("tests/sandbox/test_as_user.py", "tests/editors/test_vscode.py", "tests/lsp/test_markers.py")
+"""Files that take minutes: begun first, so that no worker is left alone with one at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -182,11 +182,17 @@ _UNUSABLE = frozenset(("MF502", "MF503", "MF505", "MF506", "MF511", "MF531", "MF
 
 
 def _once(snapshot: Snapshot, diagnostics: Findings) -> Findings:
-    """The findings without those that look into a value which cannot be used at all: that is one fault, and the error says it."""
+    """The findings without those that look into a value which cannot be used at all: that is one fault, and the error says it. What is no
+    JSON is another one."""
     unusable = {diag.span for diag in snapshot.manifest.diagnostics if diag.code in _UNUSABLE}
     if not unusable:
         return diagnostics
-    return [one for one in diagnostics if one[0].code in _UNUSABLE or one[0].span not in unusable]
+    read = {(diag.code, diag.span) for diag in snapshot.manifest.tree.diagnostics}
+    return [
+        one
+        for one in diagnostics
+        if one[0].code in _UNUSABLE or one[0].span not in unusable or (one[0].code, one[0].span) in read
+    ]
 
 
 def of_profile(snapshot: Snapshot) -> list[Finding]:

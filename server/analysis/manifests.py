@@ -23,7 +23,7 @@ from tamis.server.analysis.answers import Related
 from tamis.server.analysis.lints.handler import pin_fix
 from tamis.server.analysis.lints.names import names_of
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.policy.path_grants import never_granted
+from tamis.server.runtime.policy.path_grants import marks_a_project, never_granted
 
 # Strings of a manifest that go on behind a line break, or lack one of their quotes: one finding with what is missing, none about the rest. A JSON
 # reader ends a string with its line, and reads every quote behind a lost one the other way round, so the rest reads like a heap of faults.
@@ -256,10 +256,9 @@ def _paths(snapshot: Snapshot) -> Findings:
         return []
     reported_spans = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
     folder = posixpath.dirname(snapshot.path)
-    from tamis.sandbox.paths.never import MARKS
 
     beside = () if snapshot.folder is None else (*snapshot.folder.files, *snapshot.folder.others)
-    is_project = any(path.partition("/")[0] in MARKS for path in beside)
+    is_project = marks_a_project(path.partition("/")[0] for path in beside)
     paths: Findings = []
     for name in ("allowRead", "allowWrite"):
         node = snapshot.manifest.tree.node_at(f"/securityContext/fileAccess/{name}")

@@ -332,7 +332,7 @@ def _with_values(text: str, kind: type[msgspec.Struct], steps: list[str | None])
     if match is None or not values:
         return ""
     listed = ", ".join(f"'{value}'" for value in values)
-    value = match[1] or match[2]
+    value = match[1] if match[1] is not None else match[2]
     near = best(value.replace("-", "").replace("_", ""), values) or best(value, values)
     return f"'{value}' is none of {listed}{hint(near)}"
 

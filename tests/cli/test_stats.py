@@ -86,7 +86,7 @@ def test_one_page_is_written(tamis: Tamis) -> None:
     [
         (["nowhere"], "cannot read 'nowhere'"),
         (["log.jsonl", "nowhere"], "cannot read 'nowhere'"),
-        (["log.jsonl", "--html", "no/folder/x"], "--html: cannot write 'no/folder/x'"),
+        (["log.jsonl", "--html", "no/folder/x"], "--html: the folder of 'no/folder/x' does not exist"),
         (["log.jsonl", "--model", "a..b"], "'a..b' is no field"),
     ],
 )

@@ -199,7 +199,7 @@ ROWS = [
         tam("command:»»»Re\u202ead.x«««"),
         "warning",
         "Re\u202ead.x",
-        "Name Re\u202ead.x has bidi look-alikes or bidi controls",
+        "Name Re\\u202ead.x has bidi look-alikes or bidi controls",
         "",
         "",
     ),

@@ -64,7 +64,7 @@ def test_tools_are_chosen_as_for_a_prompt(client: Client) -> None:
     [
         ({"format": "gbnf", "toolIds": ["test:ecko"]}, "no tool 'test:ecko', did you mean 'test:echo'?"),
         ({"format": "gbnf", "protocol": "acton"}, "did you mean 'action'?"),
-        ({"format": "bnf"}, "$.format"),
+        ({"format": "bnf"}, "`/format"),
         ({}, "format"),
         ({"format": "jsonSchema", "filter": {"tags": ["none"]}}, "no tool fits"),
     ],

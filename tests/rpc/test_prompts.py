@@ -177,11 +177,11 @@ def test_a_budget_is_kept_or_refused(client: Client) -> None:
     [
         ({"toolIds": ["test:ecko"]}, "no tool 'test:ecko', did you mean 'test:echo'?"),
         ({"protocol": "acton"}, "did you mean 'action'?"),
-        ({"style": "short"}, "$.style"),
-        ({"fewShot": -1}, "$.fewShot"),
-        ({"fewShot": 51}, "$.fewShot"),
-        ({"maxTokens": 0}, "$.maxTokens"),
-        ({"toolIds": "test:echo"}, "$.toolIds"),
+        ({"style": "short"}, "`/style"),
+        ({"fewShot": -1}, "`/fewShot"),
+        ({"fewShot": 51}, "`/fewShot"),
+        ({"maxTokens": 0}, "`/maxTokens"),
+        ({"toolIds": "test:echo"}, "`/toolIds"),
     ],
 )
 def test_wrong_params_are_named(client: Client, params: dict[str, Any], words: str) -> None:
@@ -251,12 +251,12 @@ def test_long_values_are_cut_to_the_bound_and_the_text_says_how_much(client: Cli
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"results": [], "protocol": "auto"}, "$.protocol"),
+        ({"results": [], "protocol": "auto"}, "`/protocol"),
         ({"results": [], "protocol": "nope"}, "no protocol 'nope'"),
         ({"results": []}, "protocol"),
         ({"results": [{"status": "success"}], "protocol": "vcp"}, "toolId"),
-        ({"results": [{"toolId": "x", "status": "great"}], "protocol": "vcp"}, "$.results[0].status"),
-        ({"results": [], "protocol": "vcp", "maxChars": 0}, "$.maxChars"),
+        ({"results": [{"toolId": "x", "status": "great"}], "protocol": "vcp"}, "`/results/0/status"),
+        ({"results": [], "protocol": "vcp", "maxChars": 0}, "`/maxChars"),
     ],
 )
 def test_wrong_results_are_named(client: Client, params: dict[str, Any], words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,8 @@ def test_what_check_says_does_not_depend_on_what_is_there(stranger: World, capsy
     assert said() == before
     token.mkdir()
     assert said() == before
-    assert f"'profile' = \"{token}\"; what it names was not looked for; `tamis trust` shows it" in before[1]
+    # a long path is cut
+    assert re.search(r"'profile' = \S+; what it names was not looked for; `tamis trust` shows it", before[1])
     assert before[0] == 0
 
 

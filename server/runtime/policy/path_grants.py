@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -246,6 +246,13 @@ def write_fault(path: str, root: str, place: Place) -> str:
     if not own and any(inside(path, folder) and inside(folder, root) for folder in place.searched):
         return "it lies in a folder that is searched for tools, where a tool could add another one"
     return _defining_file(path)
+
+
+def marks_a_project(names: Iterable[str]) -> bool:
+    """Whether one of the names in a folder makes it the root of a project."""
+    from tamis.sandbox.paths.never import MARKS
+
+    return any(name in MARKS for name in names)
 
 
 def _masked_in(path: str, place: Place) -> str:
