@@ -72,6 +72,7 @@ def test_editors_and_the_type_check_see_the_rooms_as_the_package() -> None:
     assert (layout / "__init__.py").resolve() == ROOT / "package" / "__init__.py"
 
 
+@pytest.mark.timeout(900)
 def test_a_plain_install_runs_a_tool(tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(ROOT, source, ignore=NOT_SOURCE)

@@ -20,14 +20,14 @@ SCRIPT = Path(__file__).parent / "as_user.sh"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this is an ordinary user already; as root the suite runs again as one")
-@pytest.mark.timeout(700)
+@pytest.mark.timeout(1810)
 def test_the_sandbox_holds_for_an_ordinary_user_too(is_long: bool) -> None:
     # Building packages is the same work for both, and what starts nothing knows no user; the long form runs it all.
     share = [] if is_long else ["-k", " and ".join(f"not {name}" for name in ALIKE)]
     folders = "sandbox environments" if is_long else "sandbox"
     env = os.environ | {"TAMIS_TEST_BUN": bun(), "TAMIS_TEST_FOLDERS": folders}
     done = subprocess.run(
-        ["sh", SCRIPT, "-q", *share], capture_output=True, text=True, timeout=690, check=False, env=env
+        ["sh", SCRIPT, "-q", *share], capture_output=True, text=True, timeout=1800, check=False, env=env
     )
     if done.returncode == 77:
         pytest.skip(done.stderr.strip())
