@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -597,7 +598,10 @@ def test_no_text_that_users_see_is_outside_the_translations() -> None:  # row 27
 
 
 def test_every_step_of_the_session_was_done(seen: dict[str, Any]) -> None:
-    assert "failure" not in seen, seen["failure"]
+    for lost in seen.get("again", ()):
+        warnings.warn(f"unsteady: the step {lost['step']} was done at the second try: {lost['error']}", stacklevel=1)
+    failed = "\n".join(f"{step['step']}: {step['error']}\n  open: {step['open']}" for step in seen.get("failure", ()))
+    assert not failed, failed
 
 
 def test_faults_of_a_manifest_stand_in_the_problems_panel(seen: dict[str, Any]) -> None:

@@ -83,6 +83,7 @@ await step("completion", async () => {
 });
 
 await step("hoverManifest", async () => {
+  await open("weather.tool.json");
   await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.hoverKeyAt);
   const found = await texts(".monaco-hover .hover-contents:visible");
   await page.keyboard.press("Escape");
@@ -96,6 +97,7 @@ await step("lens", async () => {
 });
 
 await step("scopes", async () => {
+  await open("calls.md");
   await goto(config.hoverAt[0], config.hoverAt[1]);
   await run("Developer: Inspect Editor Tokens and Scopes");
   await page.locator(".token-inspect-widget").waitFor();
@@ -106,6 +108,7 @@ await step("scopes", async () => {
 });
 
 await step("hover", async () => {
+  await open("calls.md");
   await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.hoverAt);
   const found = await texts(".monaco-hover .hover-contents:visible");
   await page.keyboard.press("Escape");
@@ -113,6 +116,7 @@ await step("hover", async () => {
 });
 
 await step("fixes", async () => {
+  await open("calls.md");
   await ask(["Control+."], page.locator(".action-widget .monaco-list-row"), config.fixAt);
   const found = await texts(".action-widget .monaco-list-row");
   await picture("fixes");
@@ -121,6 +125,7 @@ await step("fixes", async () => {
 });
 
 await step("ran", async () => {
+  await open("calls.md");
   const tab = page.locator(".tab", { hasText: "text:statistics · ✓" }).first();
   await press("▶ Run", tab);
   await page.locator(".view-lines", { hasText: '"outcome"' }).first().waitFor();
@@ -141,6 +146,7 @@ await step("referencesPeek", async () => {
 });
 
 await step("copied", async () => {
+  await open("calls.md");
   await press("Copy as", picks());
   await pick("tamis call");
   await toast().filter({ hasText: "Copied" }).first().waitFor();

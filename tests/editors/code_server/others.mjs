@@ -4,7 +4,7 @@ import { logged, servers } from "./processes.mjs";
 
 /** The first folder in a second window, which goes on with what the first window need not do. */
 export async function secondWindow(newWindow, config) {
-  const { page, step, run, open, ask, visit, file, texts, lens, press, bring, picks, pick, hidePanel, problemsWith, allProblems, trust, tidy, picture } = await newWindow();
+  const { page, step, leave, run, open, ask, visit, file, texts, lens, press, bring, picks, pick, hidePanel, problemsWith, allProblems, trust, tidy, picture } = await newWindow();
 
   await step("twoWindows", async () => {
     const serving = () => servers(config, config.folder).length;
@@ -71,6 +71,7 @@ export async function secondWindow(newWindow, config) {
   });
 
   await step("testTrace", async () => {
+    await run("Testing: Focus on Test Explorer View");
     await page.locator(".test-explorer .monaco-list-row", { hasText: "demo:echo" }).first().click({ button: "right" });
     await page.locator(".monaco-menu .action-item", { hasText: "Execute Using Profile" }).first().hover();
     await page.keyboard.press("Enter");
@@ -211,12 +212,12 @@ export async function secondWindow(newWindow, config) {
     return told;
   });
 
-  await page.context().close();
+  await leave();
 }
 
 /** Two folders with a server of another version; a folder whose first manifest comes later. */
 export async function otherFolders(newWindow, config) {
-  const { page, step, open, bring, status, visit, file, texts, lens, hidePanel, trust, until, picture } = await newWindow();
+  const { page, step, leave, open, bring, status, visit, file, texts, lens, hidePanel, trust, until, picture } = await newWindow();
 
   await step("folders", async () => {
     await visit("workspace", config.workspace, "second");
@@ -247,5 +248,5 @@ export async function otherFolders(newWindow, config) {
     return { before };
   });
 
-  await page.context().close();
+  await leave();
 }

@@ -4,7 +4,7 @@ import { logged, servers } from "./processes.mjs";
 
 /** A workspace that an extension serves out of its memory: it is said why nothing is started, and nothing is. */
 export async function virtualFolder(newWindow, config) {
-  const { page, step, run, bring, file, texts, toast, until, picture } = await newWindow();
+  const { page, step, leave, run, bring, file, texts, toast, until, picture } = await newWindow();
 
   await step("virtual", async () => {
     const row = page.locator('.explorer-folders-view .monaco-list-row[aria-label^="first.tool.json"]').first();
@@ -13,7 +13,7 @@ export async function virtualFolder(newWindow, config) {
       const root = file("in memory");
       await root.waitFor();
       if ((await root.getAttribute("aria-expanded")) === "false") await root.click();
-    });
+    }, { ms: 30000 });
     await row.dblclick();
     await page.locator('.tab.active[data-resource-name="first.tool.json"]').waitFor();
     await until("the client to say why", () => logged(config, "(memory:)", /nothing is started/g) > 0);
@@ -29,12 +29,12 @@ export async function virtualFolder(newWindow, config) {
     };
   });
 
-  await page.context().close();
+  await leave();
 }
 
 /** A folder of 2,000 manifests, of which one is wrong. */
 export async function manyManifests(newWindow, config) {
-  const { page, step, open, goto, visit, status, texts, trust, hidePanel, picture } = await newWindow();
+  const { page, step, leave, open, goto, visit, status, texts, trust, hidePanel, picture } = await newWindow();
 
   await step("many", async () => {
     await visit("folder", config.many, "tools");
@@ -57,12 +57,12 @@ export async function manyManifests(newWindow, config) {
     return told;
   });
 
-  await page.context().close();
+  await leave();
 }
 
 /** A folder in which this user may write nothing. */
 export async function lockedFolder(newWindow, config) {
-  const { page, step, run, open, ask, visit, texts, trust, tidy, toast, picture } = await newWindow();
+  const { page, step, leave, run, open, ask, visit, texts, trust, tidy, toast, picture } = await newWindow();
   const refused = async (text) => {
     const told = toast().filter({ hasText: text }).first();
     await told.waitFor();
@@ -97,12 +97,12 @@ export async function lockedFolder(newWindow, config) {
     return found;
   });
 
-  await page.context().close();
+  await leave();
 }
 
 /** An editor whose language is Chinese; and a rename while a call of the tool goes on. */
 export async function inChinese(newWindow, config) {
-  const { page, step, run, open, ask, visit, status, texts, trust, lens, begin, bring, tidy, question, picks, picture } = await newWindow({ locale: "zh-CN" });
+  const { page, step, leave, run, open, ask, visit, status, texts, trust, lens, begin, bring, tidy, question, picks, picture } = await newWindow({ locale: "zh-CN" });
 
   await step("chinese", async () => {
     await visit("folder", config.chinese, "tools");
@@ -155,5 +155,5 @@ export async function inChinese(newWindow, config) {
     return told;
   });
 
-  await page.context().close();
+  await leave();
 }

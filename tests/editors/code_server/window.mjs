@@ -4,22 +4,57 @@
 export function windowOf(page, config, seen) {
   const texts = (selector) => page.locator(selector).allInnerTexts();
 
+  // How long anything may take now, in ms: less for what has a second try.
+  let most = Infinity;
+  const patience = () => Math.min(config.patience, most);
+
+  async function within(ms, work) {
+    const before = most;
+    most = Math.min(before, ms);
+    page.setDefaultTimeout(patience());
+    try {
+      return await work();
+    } finally {
+      most = before;
+      page.setDefaultTimeout(patience());
+    }
+  }
+
+  /** Does a step. On a loaded machine one may fail because a click was lost: it is done once more after what is open was put away, as a user does.
+   * `seen.again` names those steps, `seen.failure` the ones that failed twice. */
   async function step(name, work) {
     if (config.only && !config.only.includes(name)) return;
     const started = Date.now();
-    page.setDefaultTimeout(config.patience);
-    try {
-      seen[name] = (await work()) ?? true;
-    } catch (error) {
-      seen[name] = null;
-      const failed = { step: name, error: String(error).slice(0, 2000), open: await openNow().catch(String) };
-      seen.failure = [...(seen.failure ?? []), failed];
-      await page.screenshot({ path: `${config.shots}/failed-${name}.png` }).catch(() => {});
-      // What is open would be in the way of every step that follows.
-      for (let times = 0; times < 3; times += 1) await page.keyboard.press("Escape").catch(() => {});
+    for (const [tries, ms] of [[1, 40000], [2, Infinity]]) {
+      try {
+        seen[name] = (await within(ms, work)) ?? true;
+        break;
+      } catch (error) {
+        const failed = { step: name, error: String(error).slice(0, 2000), open: await openNow().catch(String) };
+        await page.screenshot({ path: `${config.shots}/failed-${name}-${tries}.png` }).catch(() => {});
+        const kind = tries === 1 ? "again" : "failure";
+        seen[kind] = [...(seen[kind] ?? []), failed];
+        seen[name] = null;
+        await putAway();
+      }
     }
     if (config.steps) await page.screenshot({ path: `${config.shots}/step-${name}.png` }).catch(() => {});
     seen.steps.push([name, Date.now() - started]);
+  }
+
+  /** What is open would be in the way of what follows. */
+  async function putAway() {
+    await within(10000, async () => {
+      for (let times = 0; times < 3; times += 1) await page.keyboard.press("Escape");
+      const workbench = page.locator(".monaco-workbench").first();
+      if (await workbench.isVisible()) await tidy();
+    }).catch(() => page.reload()).catch(() => {});
+  }
+
+  /** Leaves the page before it is closed: a page that only vanishes is waited for, with its language server. */
+  async function leave() {
+    await page.goto("about:blank").catch(() => {});
+    await page.context().close();
   }
 
   /** What a person would see at a glance, for the words of a step that failed. */
@@ -35,11 +70,13 @@ export function windowOf(page, config, seen) {
 
   /** Does what brings something until it is there. On a loaded machine a try is lost (what is pressed is drawn anew between press and release), or only
    * late: what came meanwhile is taken, and nothing is tried again while `taken` says that the try was heard. */
-  async function bring(wanted, attempt, taken = async () => false) {
-    const until = Date.now() + config.patience;
+  async function bring(wanted, attempt, { taken = async () => false, ms = 15000 } = {}) {
+    const until = Date.now() + patience();
     for (let wait = 5000, first = true; ; wait = Math.min(wait * 1.5, 15000), first = false) {
       let lost;
-      if (first || !((await wanted.first().isVisible()) || (await taken()))) await attempt(first).catch((error) => { lost = error; });
+      if (first || !((await wanted.first().isVisible()) || (await taken()))) {
+        await within(ms, () => attempt(first)).catch((error) => { lost = error; });
+      }
       try {
         return await wanted.first().waitFor({ timeout: wait });
       } catch (error) {
@@ -67,7 +104,7 @@ export function windowOf(page, config, seen) {
     await bring(file(name), async () => {
       await page.goto(address);
       await page.locator(".monaco-workbench .explorer-folders-view, .monaco-workbench .explorer-viewlet .welcome-view").first().waitFor();
-    });
+    }, { ms: 30000 });
   }
 
   async function open(name) {
@@ -116,7 +153,7 @@ export function windowOf(page, config, seen) {
       const now = await barText();
       return now !== "" && now !== before;
     };
-    await bring(wanted, () => lens(text).click({ timeout: 10000 }), begun);
+    await bring(wanted, () => lens(text).click({ timeout: 10000 }), { taken: begun });
   }
 
   /** What the status of the language tells, once it has a text: what is shown at the mouse stays as it was when the mouse came. */
@@ -216,7 +253,7 @@ export function windowOf(page, config, seen) {
   }
 
   async function until(what, holds) {
-    for (const end = Date.now() + config.patience; Date.now() < end; ) {
+    for (const end = Date.now() + patience(); Date.now() < end; ) {
       if (holds()) return;
       await new Promise((wake) => setTimeout(wake, 50));
     }
@@ -234,5 +271,5 @@ export function windowOf(page, config, seen) {
   const answered = (pattern) =>
     page.waitForFunction((text) => [...document.querySelectorAll(".statusbar-item")].some((one) => new RegExp(text).test(one.textContent + (one.getAttribute("aria-label") ?? ""))), pattern);
 
-  return { page, step, run, open, goto, ask, visit, file, texts, lens, press, begin, bring, status, question, picks, toast, bar, running, pick, hidePanel, problemsWith, allProblems, close, trust, tidy, until, picture, answered };
+  return { page, step, leave, run, open, goto, ask, visit, file, texts, lens, press, begin, bring, status, question, picks, toast, bar, running, pick, hidePanel, problemsWith, allProblems, close, trust, tidy, until, picture, answered };
 }
