@@ -1096,6 +1096,27 @@ def test_chosen_tests_run_and_the_others_do_not(editor: Editor, root: Path) -> N
     assert editor.fails("experimental/runTest", {"include": 7})["code"] == -32602
 
 
+def test_examples_that_ran_tell_what_they_covered_of_the_manifest(
+    editor: Editor, root: Path
+) -> None:  # editors 1.3 row 17
+    path = root / "t_echo" / "x.tool.json"
+    editor.call("experimental/runTest", {"include": [path.as_uri()], "coverage": True})
+    states(editor)
+    (told,) = editor.told("experimental/testCoverage")
+    assert told["uri"] == path.as_uri()
+    (part,) = [part for part in told["details"] if part["name"] == "text"]
+    assert (part["kind"], part["count"]) == ("parameter", 2)
+    place = part["range"]
+    line = path.read_text("utf-8").split("\n")[place["start"]["line"]]
+    assert line[place["start"]["character"] : place["end"]["character"]] == '"text"'
+
+
+def test_what_was_covered_is_told_to_those_who_ask(editor: Editor, root: Path) -> None:
+    editor.call("experimental/runTest", {"include": [(root / "t_echo" / "x.tool.json").as_uri()]})
+    states(editor)
+    assert editor.told("experimental/testCoverage") == []
+
+
 def test_tests_can_be_aborted(own_root: Path) -> None:
     make_tool(own_root, "t:slow", SLEEPS, examples=[{"description": "Sleeps.", "input": {}}] * 2)
     with fresh(own_root) as editor:

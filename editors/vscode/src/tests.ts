@@ -31,10 +31,17 @@ interface State {
   permissions?: { granted?: unknown; denied?: { kind: string; value: string; reason: string }[] };
 }
 
+/** What examples covered of a manifest. */
+interface Coverage {
+  uri: string;
+  details: { kind: string; name: string; range: Range; count: number }[];
+}
+
 export class Tests implements vscode.Disposable {
   private readonly controller = vscode.tests.createTestController("tamis", "Tamis");
   private readonly items = new Map<string, vscode.TestItem>();
   private run: { made: vscode.TestRun; end: () => void; traces: boolean } | undefined;
+  private readonly covered = new WeakMap<vscode.FileCoverage, vscode.StatementCoverage[]>();
   private readonly continuous = new Set<vscode.TestRunRequest>();
   private readonly saved: vscode.Disposable;
 
@@ -47,6 +54,9 @@ export class Tests implements vscode.Disposable {
     this.controller.createRunProfile(t("Run"), vscode.TestRunProfileKind.Run, begin, true, undefined, true);
     const tracing = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => this.begin(request, token, true);
     this.controller.createRunProfile(t("Run with Permission Trace"), vscode.TestRunProfileKind.Run, tracing);
+    const covering = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => this.begin(request, token, false, true);
+    const coverage = this.controller.createRunProfile(t("Run with Coverage of Manifests"), vscode.TestRunProfileKind.Coverage, covering);
+    coverage.loadDetailedCoverage = async (_run, file) => this.covered.get(file) ?? [];
     this.controller.refreshHandler = () => this.refresh();
     this.saved = vscode.workspace.onDidSaveTextDocument((document) => {
       const item = this.items.get(document.uri.toString());
@@ -66,6 +76,7 @@ export class Tests implements vscode.Disposable {
   listen(client: LanguageClient): void {
     client.onNotification("experimental/discoveredTests", (told: { tests: Found[] }) => this.show(told.tests));
     client.onNotification("experimental/changeTestState", (told: { testId: string; state: State }) => this.state(told.testId, told.state));
+    client.onNotification("experimental/testCoverage", (told: Coverage) => this.cover(told));
     client.onNotification("experimental/endRunTest", () => this.run?.end());
   }
 
@@ -94,7 +105,7 @@ export class Tests implements vscode.Disposable {
     this.controller.items.replace(tops);
   }
 
-  private async begin(request: vscode.TestRunRequest, token: vscode.CancellationToken | undefined, traces = false): Promise<void> {
+  private async begin(request: vscode.TestRunRequest, token: vscode.CancellationToken | undefined, traces = false, coverage = false): Promise<void> {
     const client = this.session.client;
     if (client === undefined || this.run !== undefined) return;
     const made = this.controller.createTestRun(request);
@@ -102,7 +113,7 @@ export class Tests implements vscode.Disposable {
     const abort = token?.onCancellationRequested(() => void client.sendNotification("experimental/abortRunTest"));
     const names = (items: readonly vscode.TestItem[] | undefined): string[] | undefined => items?.map((item) => item.id);
     try {
-      await client.sendRequest("experimental/runTest", { include: names(request.include), exclude: names(request.exclude) });
+      await client.sendRequest("experimental/runTest", { include: names(request.include), exclude: names(request.exclude), coverage });
       await ended;
     } catch (error) {
       const message = new vscode.TestMessage(error instanceof Error ? error.message : String(error));
@@ -112,6 +123,18 @@ export class Tests implements vscode.Disposable {
       made.end();
       this.run = undefined;
     }
+  }
+
+  private cover(told: Coverage): void {
+    const convert = this.session.client?.protocol2CodeConverter;
+    if (convert === undefined) return;
+    const parts = told.details.map(({ range: { start, end }, count }) => {
+      const range = new vscode.Range(start.line, start.character, end.line, end.character);
+      return new vscode.StatementCoverage(count, range);
+    });
+    const file = vscode.FileCoverage.fromDetails(convert.asUri(told.uri), parts);
+    this.covered.set(file, parts);
+    this.run?.made.addCoverage(file);
   }
 
   private state(id: string, state: State): void {

@@ -2,7 +2,7 @@
 messages (interface, Notifications).
 
 ``experimental/discoverTest`` lists tools and their examples, ``runTest`` answers at once and tells states by ``changeTestState`` until
-``endRunTest``, ``abortRunTest`` ends it. Must not know how an example or a call is run.
+``endRunTest``, ``abortRunTest`` ends it; ``testCoverage`` tells what examples covered, to a client that asks. Must not know how an example or a call is run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from msgspec import UNSET
 
 from tamis.protocols.observation import plain
 from tamis.server.analysis.kinds import holds_calls
+from tamis.server.analysis.running.coverage import Exercise, covered
 from tamis.server.analysis.running.expectations import WORD, expectations_of
-from tamis.server.analysis.running.runnables import Target, expected_span, targets
-from tamis.server.analysis.running.variables import names_in
+from tamis.server.analysis.running.runnables import Target, example_input, expected_span, targets
+from tamis.server.analysis.running.variables import filled_json, names_in, variables_in
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.documents import Document, path_of, uri_of
 from tamis.server.lsp.running.runner import Runner
@@ -46,10 +47,12 @@ class Discover(msgspec.Struct, rename="camel"):
 
 
 class RunTests(msgspec.Struct, rename="camel"):
-    """Of ``experimental/runTest``; an id of a file means all its tests, no ``include`` means everything."""
+    """Of ``experimental/runTest``; an id of a file means all its tests, no ``include`` means everything. With ``coverage`` it is told before the
+    end what the examples covered of each manifest."""
 
     include: list[str] | None = None
     exclude: list[str] | None = None
+    coverage: bool = False
 
 
 class ExampleTests:
@@ -88,7 +91,7 @@ class ExampleTests:
         request = _read(params, RunTests)
         self._runner.check_allowed()
         cancel = self._cancel = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._run(self._chosen(request), cancel))
+        task = asyncio.get_running_loop().create_task(self._run(self._chosen(request), cancel, request.coverage))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -109,17 +112,17 @@ class ExampleTests:
                     chosen.setdefault(path, []).append(number)
         return chosen
 
-    async def _run(self, chosen: dict[str, list[int]], cancel: asyncio.Event) -> None:
+    async def _run(self, chosen: dict[str, list[int]], cancel: asyncio.Event, coverage: bool) -> None:
         for path, numbers in chosen.items():
             for number in numbers:
                 self._state(path, number, {"tag": "enqueued"})
         try:
             for path, numbers in chosen.items():
-                await self._run_file(path, numbers, cancel)
+                await self._run_file(path, numbers, cancel, coverage)
         finally:
             self._session.notify("experimental/endRunTest", {})
 
-    async def _run_file(self, path: str, numbers: Sequence[int], cancel: asyncio.Event) -> None:
+    async def _run_file(self, path: str, numbers: Sequence[int], cancel: asyncio.Event, coverage: bool) -> None:
         document = self._document(path)
         told: set[int] = set()
 
@@ -129,7 +132,7 @@ class ExampleTests:
 
         try:
             if document is not None and not cancel.is_set():
-                file = _File(document, self._session.workspace.snapshot(document), self._runner, set())
+                file = _File(document, self._session.workspace.snapshot(document), self._runner, set(), [])
                 for number in numbers:
                     if cancel.is_set():
                         break
@@ -138,6 +141,8 @@ class ExampleTests:
                         tell(number, await file.run(number, cancel))
                     except RpcError as error:
                         tell(number, {"tag": "failed", "message": error.text})
+                if coverage and file.exercises:
+                    self._session.notify("experimental/testCoverage", file.coverage())
         except Exception as error:  # one file's tests must not end the others'
             self._session.log(f"Tests of {path} failed: {error!r}")
         for number in numbers:
@@ -233,20 +238,33 @@ def _block_names(snapshot: Snapshot) -> dict[int, str]:
 
 
 class _File(msgspec.Struct, frozen=True):
-    """A file whose tests are run, as it stood when they began; ``done`` are its blocks that were run already."""
+    """A file whose tests are run, as it stood when they began; ``done`` are its blocks that were run already, ``exercises`` its examples that were."""
 
     document: Document
     snapshot: Snapshot
     runner: Runner
     done: set[int]
+    exercises: list[Exercise]
 
     async def run(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
         """The state that a test ends in. Raises ``RpcError`` where it cannot be run."""
         if holds_calls(self.document.kind):
             return await self._run_block(number, cancel)
         (run,) = await self.runner.test_examples(self.document, self.snapshot, None, cancel, only=[number])
+        if run.passed is not None:
+            given = filled_json(example_input(self.snapshot, number), variables_in(self.snapshot))[0]
+            refused = {(one.kind, one.value) for result in run.results for one in result.permissions.denied}
+            self.exercises.append(Exercise(given, frozenset(refused)))
         span = expected_span(self.snapshot, number)
         return _state(run, run.expected, None if span is None else self.document.range(span))
+
+    def coverage(self) -> dict[str, Any]:
+        """What the examples covered, as it is told: ``{uri, details: [{kind, name, range, count}]}``."""
+        details = [
+            {"kind": part.kind, "name": plain(part.name), "range": self.document.range(part.span), "count": part.count}
+            for part in covered(self.snapshot, self.exercises)
+        ]
+        return {"uri": self.document.uri, "details": details}
 
     async def _run_block(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
         """A block, and before it what it uses, as far as that was not run here yet."""

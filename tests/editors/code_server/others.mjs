@@ -93,6 +93,25 @@ export async function secondWindow(newWindow, config) {
     return found;
   });
 
+  await step("coverage", async () => {
+    await tidy();
+    await run("Test: Run All Tests with Coverage");
+    const covered = file("text-statistics");
+    await covered.filter({ hasText: "%" }).waitFor();
+    const told = { folder: await covered.innerText() };
+    await covered.click();
+    await file("text-statistics.tool.json").dblclick();
+    const marks = page.locator(".coverage-deco-gutter");
+    await marks.first().waitFor();
+    await hidePanel();
+    told.hit = await page.locator(".coverage-deco-gutter.coverage-deco-hit").count();
+    told.missed = await page.locator(".coverage-deco-gutter.coverage-deco-miss").count();
+    await picture("coverage");
+    await run("Test: Close Coverage");
+    await covered.click();
+    return told;
+  });
+
   await step("tried", async () => {
     await tidy();
     await open("chain.md");
@@ -174,6 +193,55 @@ export async function secondWindow(newWindow, config) {
     await picture("comments");
     await page.keyboard.press("Escape");
     return found;
+  });
+
+  await step("languages", async () => {
+    await tidy();
+    const told = {};
+    for (const name of ["batch.tam", "fails.vcp", "calls.md", "closed.tool.json"]) {
+      await open(name);
+      told[name] = await page.locator('.statusbar-item[id="status.editor.mode"]').first().innerText();
+      if (name === "batch.tam") await picture("languages");
+    }
+    return told;
+  });
+
+  await step("settingsPage", async () => {
+    await tidy();
+    await run("Preferences: Open Settings (UI)");
+    await page.locator(".settings-editor .settings-header .monaco-editor").first().click();
+    await page.keyboard.type("@ext:tamis.tamis");
+    await page.locator(".settings-editor .setting-item-contents", { hasText: "What of the traffic" }).first().waitFor();
+    await hidePanel();
+    await picture("settings");
+    return { count: await page.locator(".settings-count-widget").first().innerText(), groups: await texts(".settings-editor .settings-toc-container .monaco-list-row") };
+  });
+
+  await step("channel", async () => {
+    await tidy();
+    await run("Tamis: Show Client Log");
+    const lines = page.locator(".part.panel .view-lines").first();
+    const first = lines.filter({ hasText: /on the PATH|tamis\.path/ });
+    await bring(first, async () => {
+      await lines.click();
+      await page.keyboard.press("Control+Home");
+    });
+    await picture("channel");
+    const told = await lines.innerText();
+    await hidePanel();
+    return told;
+  });
+
+  await step("gallery", async () => {
+    await tidy();
+    await run("Extensions: Show Installed Extensions");
+    await page.locator(".extensions-list .monaco-list-row", { hasText: "Tamis" }).first().click();
+    const shown = page.locator(".extension-editor");
+    await shown.locator(".name", { hasText: "Tamis" }).first().waitFor();
+    const icon = shown.locator("img.icon, .icon-container img").first();
+    await page.waitForFunction(() => [...document.querySelectorAll(".extension-editor img")].some((image) => image.naturalWidth > 0));
+    await picture("gallery");
+    return { name: await shown.locator(".name").first().innerText(), icon: await icon.evaluate((image) => image.naturalWidth), words: await shown.innerText() };
   });
 
   await step("mcp", async () => {
