@@ -901,6 +901,44 @@ def test_calls_of_texts_are_tests_beside_examples(seen: dict[str, Any]) -> None:
     assert "chain.md" in rows
 
 
+def test_a_run_with_coverage_marks_what_no_example_used(seen: dict[str, Any]) -> None:  # row 17
+    assert re.search(r"text-statistics\s+67%", seen["coverage"]["folder"])
+    assert (seen["coverage"]["hit"], seen["coverage"]["missed"]) == (2, 1)
+
+
+def test_each_kind_of_file_has_its_language(seen: dict[str, Any]) -> None:  # row 2
+    assert seen["languages"] == {
+        "batch.tam": "TAM tool calls",
+        "fails.vcp": "VCP tool calls",
+        "calls.md": "Markdown",
+        "closed.tool.json": "JSON",
+    }
+
+
+def test_the_settings_stand_in_groups_on_their_page(seen: dict[str, Any]) -> None:  # row 6
+    groups = {
+        name: int(count)
+        for row in seen["settingsPage"]["groups"][2:]
+        for name, count in [row.split("\n")]
+        for count in [count.strip("()")]
+    }
+    assert list(groups) == ["Server", "Files", "Lenses and hints", "Findings", "Running"]
+    assert all(groups.values())
+
+
+def test_the_log_of_the_client_begins_with_the_program_that_was_found(seen: dict[str, Any]) -> None:  # row 10
+    assert "tamis.path" in seen["channel"].replace("\xa0", " ")
+
+
+def test_the_page_of_the_extension_shows_its_icon_and_its_words(seen: dict[str, Any]) -> None:  # row 28
+    shown = seen["gallery"]
+    assert (shown["name"], shown["icon"]) == (
+        TEXTS.get(MANIFEST["displayName"].strip("%"), MANIFEST["displayName"]),
+        256,
+    )
+    assert "DETAILS" in shown["words"] and "CHANGELOG" in shown["words"] and "Linters" in shown["words"]
+
+
 def test_a_trace_tells_what_a_test_was_granted(seen: dict[str, Any]) -> None:  # row 17
     assert "granted:" in "".join(seen["testTrace"])
 

@@ -95,11 +95,12 @@ export async function secondWindow(newWindow, config) {
 
   await step("coverage", async () => {
     await tidy();
+    await open("empty.tool.json");
     await run("Test: Run All Tests with Coverage");
     const covered = file("text-statistics");
     await covered.filter({ hasText: "%" }).waitFor();
     const told = { folder: await covered.innerText() };
-    await covered.click();
+    if ((await covered.getAttribute("aria-expanded")) === "false") await covered.click();
     await file("text-statistics.tool.json").dblclick();
     const marks = page.locator(".coverage-deco-gutter");
     await marks.first().waitFor();
@@ -107,8 +108,6 @@ export async function secondWindow(newWindow, config) {
     told.hit = await page.locator(".coverage-deco-gutter.coverage-deco-hit").count();
     told.missed = await page.locator(".coverage-deco-gutter.coverage-deco-miss").count();
     await picture("coverage");
-    await run("Test: Close Coverage");
-    await covered.click();
     return told;
   });
 
@@ -212,6 +211,7 @@ export async function secondWindow(newWindow, config) {
     await page.locator(".settings-editor .settings-header .monaco-editor").first().click();
     await page.keyboard.type("@ext:tamis.tamis");
     await page.locator(".settings-editor .setting-item-contents", { hasText: "What of the traffic" }).first().waitFor();
+    await page.keyboard.press("Escape");
     await hidePanel();
     await picture("settings");
     return { count: await page.locator(".settings-count-widget").first().innerText(), groups: await texts(".settings-editor .settings-toc-container .monaco-list-row") };
@@ -220,10 +220,9 @@ export async function secondWindow(newWindow, config) {
   await step("channel", async () => {
     await tidy();
     await run("Tamis: Show Client Log");
-    const lines = page.locator(".part.panel .view-lines").first();
-    const first = lines.filter({ hasText: /on the PATH|tamis\.path/ });
-    await bring(first, async () => {
-      await lines.click();
+    const lines = page.locator(".part.panel .view-lines").filter({ hasText: /on the PATH|tamis\.path/ }).first();
+    await bring(lines, async () => {
+      await run("Output: Focus on Output View");
       await page.keyboard.press("Control+Home");
     });
     await picture("channel");
