@@ -112,7 +112,7 @@ class InForce:
 
             seen = look(self.root, loaded.settings)
         position = find(self.root, loaded.settings, self._found.known if self._found is not None else None)
-        return Reading(number, loaded, seen, position, load_agent_rules(self.root, loaded.settings.profile))
+        return Reading(number, loaded, seen, position, load_agent_rules(self.root, loaded.settings.profile, loaded))
 
     def take(self, reading: Reading) -> Change:
         """Puts what was read in force, and says what that changed; running calls keep what they began with (D53).
@@ -193,12 +193,12 @@ class InForce:
     def agent(self) -> AgentRules:
         """The agent profile in force."""
         if self._agent is None:
-            self._agent = load_agent_rules(self.root, self.settings.profile)
+            self._agent = load_agent_rules(self.root, self.settings.profile, self.loaded)
         return self._agent
 
     def agent_for(self, agent_id: str) -> AgentRules:
         """The rules of an agent that the host names; without a name those of the profile in force (ruling 42)."""
-        return self._agents.rules(self.root, self.settings.profile, agent_id, self.agent)
+        return self._agents.rules(self.root, self.loaded, agent_id, self.agent)
 
     @property
     def also(self) -> tuple[str, ...]:

@@ -144,4 +144,6 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None
         f"{tmp_path}/tamis.toml cannot be read: it is a FIFO, not a regular file; no tool is run until it is mended",
     )
     os.mkfifo(tmp_path / "agent_profile.json")
-    assert "it is not a regular file" in load_agent_rules(tmp_path, "agent_profile.json").problem
+    assert (
+        "it is not a regular file" in load_agent_rules(tmp_path, "agent_profile.json", load_settings(tmp_path)).problem
+    )

@@ -222,6 +222,88 @@ def test_a_profile_may_name_a_protocol_of_a_package(root: Path, site: Path) -> N
     assert not [check for check in report["checks"] if check["name"] == "configuration" and check["state"] == "error"]
 
 
+SAYS_THAT_IT_RUNS = 'import pathlib\npathlib.Path(__file__).with_name("was-loaded").touch()\n'
+PROFILE = {"tool_ids_inventory": ["core:echo"], "toolCallConfig": {"enabled": True, "protocol": "invoke"}}
+
+
+@pytest.fixture
+def telling(tmp_path: Path) -> Path:
+    """A package whose module leaves a file when it is loaded."""
+    folder = tmp_path / "site"
+    package(folder, "invoke", SAYS_THAT_IT_RUNS + example_source(), "invoke = tamis_invoke:INVOKE")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words", [["check"], ["list"], ["doctor"], ["prompt"], ["run", "--yes"], ["trust"]], ids=" ".join
+)
+def test_a_stranger_s_profile_loads_no_installed_package(
+    untrusted: None, root: Path, telling: Path, words: list[str]
+) -> None:  # ruling 58
+    (root / "tamis.toml").write_text('profile = "agent_profile.json"\n')
+    (root / "agent_profile.json").write_text(json.dumps(PROFILE))
+    tamis(root, telling, *words, text="<ACTION></ACTION>")
+    assert not (telling / "was-loaded").exists()
+
+
+def test_a_call_says_why_the_protocol_of_a_stranger_s_profile_is_not_loaded(
+    untrusted: None, root: Path, telling: Path
+) -> None:
+    (root / "tamis.toml").write_text('profile = "agent_profile.json"\n')
+    (root / "agent_profile.json").write_text(json.dumps(PROFILE))
+    called = tamis(root, telling, "call", "core:echo", "--args", '{"text": "a"}')
+    assert called.returncode == 3
+    assert "names the protocol 'invoke'" in called.stdout
+    assert "tamis trust --yes" in called.stdout
+    assert not (telling / "was-loaded").exists()
+
+
+@pytest.mark.parametrize("profile", ["other.agent_profile.json", "link"])
+def test_a_stranger_s_profile_of_one_agent_loads_none_either(
+    untrusted: None, root: Path, telling: Path, tmp_path: Path, profile: str
+) -> None:  # ruling 58
+    target = tmp_path / "elsewhere.json"
+    target.write_text(json.dumps(PROFILE))
+    place = root / "other.agent_profile.json"
+    place.symlink_to(target) if profile == "link" else place.write_text(json.dumps(PROFILE))
+    requests = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}},
+        {"jsonrpc": "2.0", "id": 2, "method": "prompt/generate", "params": {"context": {"agentId": "other"}}},
+    ]
+    answers = daemon(root, telling, requests)
+    assert "names the protocol 'invoke'" in json.dumps(answers[2])
+    assert not (telling / "was-loaded").exists()
+
+
+def test_a_host_that_does_not_trust_the_folder_is_obeyed_although_the_user_does(
+    root: Path, telling: Path
+) -> None:  # ruling 58
+    (root / "tamis.toml").write_text('profile = "agent_profile.json"\n')
+    (root / "agent_profile.json").write_text(json.dumps(PROFILE))
+    for trusted, loaded in ((False, False), (True, True)):
+        options = {"initializationOptions": {"trusted": trusted}}
+        requests = [
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": options},
+            {"jsonrpc": "2.0", "id": 2, "method": "prompt/generate", "params": {}},
+        ]
+        daemon(root, telling, requests)
+        assert (telling / "was-loaded").exists() is loaded
+
+
+@pytest.mark.parametrize("how", ["trust", "own settings"])
+def test_the_user_s_word_loads_the_protocol_of_a_profile(
+    untrusted: None, root: Path, telling: Path, tmp_path: Path, how: str
+) -> None:
+    (root / "tamis.toml").write_text('profile = "agent_profile.json"\n')
+    (root / "agent_profile.json").write_text(json.dumps(PROFILE))
+    own = tmp_path / "own.toml"
+    own.write_text('[protocol]\nalso = ["invoke"]\n' if how == "own settings" else "")
+    if how == "trust":
+        assert tamis(root, telling, "trust", "--yes").returncode == 0
+    called = tamis(root, telling, "call", "--config", str(own), "core:echo", "--args", '{"text": "a"}')
+    assert called.returncode == 0, called.stderr
+
+
 # A fault while reading
 
 FAULTY = """

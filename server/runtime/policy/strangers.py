@@ -15,7 +15,7 @@ from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.policy.secrets import SecretFault
 from tamis.server.runtime.settings.classes import is_inside
 from tamis.server.runtime.settings.config import LoadedSettings, Policy
-from tamis.server.runtime.settings.loading import recorded_now, was_trusted, word_of_start
+from tamis.server.runtime.settings.loading import is_trusted, was_trusted
 from tamis.server.runtime.tools.registry import Tool
 
 Gain = tuple[str, str]
@@ -107,8 +107,7 @@ class StrangerGate:
 
     def is_trusted(self) -> bool:
         """Whether somebody trusted the root as it is now."""
-        loaded = self._loaded()
-        return bool(loaded.trusted_by or word_of_start()) or recorded_now(loaded.root)
+        return is_trusted(self._loaded())
 
 
 def told(loaded: LoadedSettings, grants: tuple[Gain, ...]) -> str:

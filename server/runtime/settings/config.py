@@ -376,3 +376,5 @@ class LoadedSettings(msgspec.Struct, frozen=True):
     """What the folder's ``tamis.toml`` held when it was read."""
     folder_problems: tuple[str, ...] = ()
     """Those of ``problems`` that are about the folder's ``tamis.toml``."""
+    trusted: bool | None = None
+    """What the host says of the folder; None: nothing."""

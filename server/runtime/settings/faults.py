@@ -213,7 +213,8 @@ def disk_faults(root: Path, text: str, trusted: bool | None = None) -> tuple[Fau
         return ()
     if unsafe := _unsafe(root):
         return tuple(unsafe)
-    settings, asked = settings_of(raw), load_settings(root, trusted=trusted, text=text).not_in_force
+    settings, loaded = settings_of(raw), load_settings(root, trusted=trusted, text=text)
+    asked = loaded.not_in_force
     counts = _in_force(asked)
     faults = [
         *protocol_faults(settings, counts),
@@ -230,7 +231,7 @@ def disk_faults(root: Path, text: str, trusted: bool | None = None) -> tuple[Fau
     if settings.profile and "\0" not in settings.profile and counts("profile", settings.profile):
         from tamis.server.runtime.settings.profile import load_agent_rules
 
-        problem = load_agent_rules(root, settings.profile).problem
+        problem = load_agent_rules(root, settings.profile, loaded).problem
         if problem:
             faults.append(Fault(("profile",), problem))
     return tuple(faults)

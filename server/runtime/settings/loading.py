@@ -132,6 +132,7 @@ def load_settings(
         word,
         folder.text,
         folder.problems,
+        trusted,
     )
 
 
@@ -146,6 +147,13 @@ def recorded_now(root: Path) -> bool:
     """Whether the user trusted the folder as it is; a file that is never in force is another one than any that was trusted."""
     folder = _folder_source(root)
     return not folder.closed and _recorded(root, folder)[0]
+
+
+def is_trusted(loaded: LoadedSettings) -> bool:
+    """Whether somebody trusts a folder as it is now: the host, how this process was started, or the user's record. A host's no holds."""
+    if loaded.trusted is False:
+        return False
+    return bool(loaded.trusted_by or word_of_start()) or recorded_now(loaded.root)
 
 
 def was_trusted(root: Path) -> bool:

@@ -15,11 +15,17 @@ import msgspec
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.manifest.profile import Profile, ProfileReading, read_profile
 from tamis.protocols.observation import plain
+from tamis.server.runtime.settings.config import LoadedSettings
 from tamis.server.runtime.settings.files import Stamp, read_bounded, stamp_of
+from tamis.server.runtime.settings.loading import is_trusted
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_KEPT = 256
 SUFFIX = ".agent_profile.json"
+_NOT_LOADED = (
+    "which does not come with Tamis, and nothing that is installed is loaded for a folder that is not trusted:"
+    " trust it (`tamis trust --yes`), or name the protocol in protocol.also of your own config.toml"
+)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 
 
@@ -87,19 +93,23 @@ class Agents:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Stamp, AgentRules]] = {}
 
-    def rules(self, root: Path, name: str, agent_id: str, configured: AgentRules) -> AgentRules:
-        """The rules of an agent; ``name`` is the configured profile's."""
+    def rules(self, root: Path, loaded: LoadedSettings, agent_id: str, configured: AgentRules) -> AgentRules:
+        """The rules of an agent beside those of the profile that the settings configure."""
+        name = loaded.settings.profile
         if not agent_id:
             return configured
         path = own_profile(root, name, agent_id)
         stamp = None if path is None else stamp_of(str(path))
         if path is not None and stamp is not None:
             known = self._kept.get(str(path))
-            if known is None or known[0] != stamp:
+            if known is not None and known[0] == stamp:
+                return known[1]
+            rules = load_agent_rules(path.parent, path.name, loaded)
+            if not rules.problem:  # what is wrong may be mended elsewhere, by trust for one
                 if len(self._kept) >= MAX_KEPT:
                     self._kept.clear()
-                known = self._kept[str(path)] = (stamp, load_agent_rules(path.parent, path.name))
-            return known[1]
+                self._kept[str(path)] = (stamp, rules)
+            return rules
         if name:
             return configured
         return AgentRules(
@@ -127,20 +137,27 @@ def agents_beside(root: Path, name: str) -> list[str]:
     return [agent for file in sorted(names)[:MAX_KEPT] if _NAME.fullmatch(agent := file.removesuffix(SUFFIX))]
 
 
-def load_agent_rules(root: Path, name: str) -> AgentRules:
-    """Reads the profile that the settings name; an empty name means no profile."""
+def load_agent_rules(root: Path, name: str, loaded: LoadedSettings) -> AgentRules:
+    """Reads the profile of that name below ``root``; an empty name means no profile.
+
+    ``loaded`` says whether a protocol that the profile names may be loaded from an installed package: a stranger's file starts no code.
+    """
     if not name:
         return AgentRules()
     path = root / name
-    try:
-        data = read_bounded(path, MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            return AgentRules(problem=f"the agent profile {path} is larger than {MAX_BYTES} bytes")
-        reading = _read(data.decode("utf-8-sig"))
-    except OSError as error:
-        return AgentRules(problem=f"the agent profile {path} cannot be read: {error.strerror or error}")
-    except ValueError as error:  # no UTF-8, or a name that no file can have
-        return AgentRules(problem=f"the agent profile {path} cannot be read: {error}")
+    text, problem = _text(path)
+    if problem:
+        return AgentRules(problem=problem)
+    reading = read_profile(text)
+    protocol = _unknown_protocol(reading)
+    if protocol:
+        if not _may_load(protocol, path, loaded):
+            return AgentRules(
+                problem=f"the agent profile {path} names the protocol '{plain(protocol)[:80]}', {_NOT_LOADED}"
+            )
+        from tamis.server.runtime.settings.protocols import load_protocol
+
+        reading = reading if load_protocol(protocol) else read_profile(text)
     if reading.profile is None:
         worst = next((diag for diag in reading.diagnostics if severity(diag) == "error"), None)
         cause = message(worst) if worst is not None else "it is no profile"
@@ -148,12 +165,46 @@ def load_agent_rules(root: Path, name: str) -> AgentRules:
     return AgentRules(reading.profile)
 
 
-def _read(text: str) -> ProfileReading:
-    """The profile; a protocol in it that no one knows yet is looked for among the installed packages."""
+def inventory_of(root: Path, name: str) -> tuple[str, ...]:
+    """The tools that a profile lists, whether or not its protocol is loaded; none of a profile that cannot be used. Loads nothing."""
+    if not name:
+        return ()
+    text, problem = _text(root / name)
+    if problem:
+        return ()
     reading = read_profile(text)
-    for diag in reading.diagnostics:
-        if diag.code == "PF602" and diag.args.get("p") == "protocol":
-            from tamis.server.runtime.settings.protocols import load_protocol
+    errors = [diag for diag in reading.diagnostics if severity(diag) == "error"]
+    if errors and not (len(errors) == 1 and _unknown_protocol(reading)):
+        return ()
+    return tuple(dict.fromkeys(tool_id for tool_id, _ in reading.entries))
 
-            return reading if load_protocol(str(diag.args.get("v"))) else read_profile(text)
-    return reading
+
+def _text(path: Path) -> tuple[str, str]:
+    """What a profile holds, or why it cannot be read."""
+    try:
+        data = read_bounded(path, MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            return "", f"the agent profile {path} is larger than {MAX_BYTES} bytes"
+        return data.decode("utf-8-sig"), ""
+    except OSError as error:
+        return "", f"the agent profile {path} cannot be read: {error.strerror or error}"
+    except ValueError as error:  # no UTF-8, or a name that no file can have
+        return "", f"the agent profile {path} cannot be read: {error}"
+
+
+def _unknown_protocol(reading: ProfileReading) -> str:
+    """The protocol of a profile that nobody knows yet: an installed package may bring it."""
+    found = (diag for diag in reading.diagnostics if diag.code == "PF602" and diag.args.get("p") == "protocol")
+    return next((str(diag.args.get("v")) for diag in found), "")
+
+
+def _may_load(protocol: str, path: Path, loaded: LoadedSettings) -> bool:
+    """Whether a package may be loaded for the protocol that a profile names: by the operator's word, never by a stranger's."""
+    from tamis.protocols.plugins import SHIPPED
+
+    if protocol in (*SHIPPED, loaded.settings.protocol.default, *loaded.settings.protocol.also):
+        return True
+    root = os.path.realpath(loaded.root).rstrip("/") + "/"
+    # a link in the folder is the folder's word too, wherever it leads
+    places = (os.path.realpath(path), os.path.join(os.path.realpath(path.parent), path.name))
+    return not any(place.startswith(root) for place in places) or is_trusted(loaded)

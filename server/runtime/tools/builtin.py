@@ -326,7 +326,11 @@ SERVICES = frozenset(definition[1][0] for definition in _DEFINITIONS)
 
 def manifests(root: Path, settings: Settings) -> Iterator[tuple[Manifest, bool]]:
     """Each own tool, and whether lists show it: those that the setting ``builtin`` or the profile's inventory names."""
-    asked = _inventory(root, settings)
+    asked: tuple[str, ...] = ()
+    if settings.profile:
+        from tamis.server.runtime.settings.profile import inventory_of
+
+        asked = inventory_of(root, settings.profile)
     for tool_id, handler, display, description, parameters, output in _DEFINITIONS:
         access = _writable(root, settings) if handler[0] == "File" else ()
         listed = tool_id in asked or any(fnmatchcase(tool_id, pattern) for pattern in settings.builtin)
@@ -368,15 +372,6 @@ def _manifest(
         agent_callable=True,
         raw=raw,
     )
-
-
-def _inventory(root: Path, settings: Settings) -> tuple[str, ...]:
-    if not settings.profile:
-        return ()
-    from tamis.server.runtime.settings.profile import load_agent_rules
-
-    profile = load_agent_rules(root, settings.profile).profile
-    return (profile.inventory or ()) if profile is not None else ()
 
 
 def _writable(root: Path, settings: Settings) -> tuple[str, ...]:
