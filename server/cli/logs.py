@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import UsageError, tell_terminal
+from tamis.server.cli.inputs import UsageError, open_named, tell_terminal
 from tamis.server.cli.outputs import warn, write_progress
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ class Logs:
         from tamis.server.logs.workers import results
 
         try:
-            if name != "-" and records.is_parquet(name):
+            # what is read of a pipe to look at it is gone
+            if name != "-" and os.path.isfile(name) and records.is_parquet(name):
                 for block in records.blocks(name, self._texts):
                     self._count(len(block.data))
                     yield from workers.give(block)
@@ -117,7 +118,7 @@ class Logs:
                 return
             if name == "-":
                 tell_terminal()
-            source = os.dup(0) if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            source = os.dup(0) if name == "-" else open_named(name)
             try:
                 yield from results(source, Lines(self._limit), workers, self._count)
             finally:

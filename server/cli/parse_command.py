@@ -119,7 +119,7 @@ def _parse_pieces(arguments: argparse.Namespace, error: TooLargeError) -> int:
     retracted: list[str] = []
     separator = b'{"calls":[\n'
     undecided = False
-    for piece in read_pieces(pieces_of(arguments.file, error.data), arguments.protocol, options):
+    for piece in read_pieces(pieces_of(error), arguments.protocol, options):
         if isinstance(piece, str):
             retracted.append(piece)
         elif isinstance(piece, Summary):
