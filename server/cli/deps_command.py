@@ -64,9 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
         warn(str(error))
         return 2
     if arguments.action == "install":
-        import asyncio
+        from tamis.server.cli.interrupts import run_to_end
 
-        return asyncio.run(_install(runtime, chosen, as_json=arguments.json))
+        return run_to_end(_install(runtime, chosen, as_json=arguments.json))
     if arguments.action == "check":
         return _check(runtime, chosen, as_json=arguments.json)
     if arguments.action == "prune":
@@ -107,7 +107,7 @@ async def _install(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], 
             if not was_cancelled(error):
                 raise
             warn("cancelled; what was begun is removed")
-            return 130
+            return 1
         if not done.form and not done.error:
             continue
         results.append(done)

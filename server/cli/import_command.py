@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         warn(str(error))
         return 2
     stem = "stdin" if arguments.file == "-" else Path(arguments.file).name.split(".")[0] or "tools"
-    conversion = _asked(arguments, root) if live else _imported(arguments, text, stem)
+    conversion, ended = _asked(arguments, root) if live else (_imported(arguments, text, stem), 0)
     tools, refused = _sound(_in_namespace(conversion.tools, arguments.namespace))
     notes = [*conversion.notes, *refused]
     if arguments.file not in ("", "-") and arguments.out:
@@ -102,17 +102,15 @@ def run(arguments: argparse.Namespace) -> int:
             warn(
                 f"the script {', '.join(conversion.scripts)} that they run is written with --out (or shown with --json)"
             )
-    return 0 if tools and written and not refused else 1
+    return ended or (0 if tools and written and not refused else 1)
 
 
-def _asked(arguments: argparse.Namespace, root: Path) -> Imported:
-    """The tools that a server of the settings lists, or why it lists none. It runs in the sandbox, with the rights of its calls."""
-    import asyncio
-
+def _asked(arguments: argparse.Namespace, root: Path) -> tuple[Imported, int]:
+    """The tools that a server of the settings lists, or why it lists none, and the exit code where a signal ended it. It runs in the sandbox, with the rights of its calls."""
     from tamis.protocols.manifest.imported import Imported
     from tamis.protocols.manifest.imports import import_mcp
     from tamis.server.cli.asking import always, terminal_ask
-    from tamis.server.cli.interrupts import cancel_on_interrupt
+    from tamis.server.cli.interrupts import cancel_on_interrupt, run_to_end
     from tamis.server.runtime.calls.model import Stopped
     from tamis.server.runtime.execution.server_tools import server_tools
     from tamis.server.runtime.observe.trail import Caller
@@ -122,19 +120,23 @@ def _asked(arguments: argparse.Namespace, root: Path) -> Imported:
     runtime = Runtime(root)
     tell_settings(runtime.loaded)
 
-    async def listed() -> Imported:
+    answers: list[Imported] = []
+
+    async def listed() -> int:
         context = runtime.call_context(
             ask=always if arguments.yes else terminal_ask(), cancelled=cancel_on_interrupt(), caller=Caller("cli")
         )
         try:
             tools: list[Any] = await server_tools(arguments.server, context)
-            return import_mcp({"tools": tools}, arguments.server)
+            answers.append(import_mcp({"tools": tools}, arguments.server))
         except Stopped as stop:
-            return Imported(why_not=_words_of(stop))
+            answers.append(Imported(why_not=_words_of(stop)))
         finally:
             await runtime.close()
+        return 0
 
-    return asyncio.run(listed())
+    code = run_to_end(listed())
+    return answers[0], code
 
 
 def _words_of(stop: Stopped) -> str:

@@ -72,11 +72,13 @@ def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) ->
 
     unwatched = watch_output(outgoing, lambda: end(1))
 
-    def terminate(*_: object) -> None:
-        end(0)
+    def terminate(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+        end(128 + number if number == signal.SIGINT else 0)
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)
+        signal.signal(signal.SIGINT, terminate)
     watching = False
     idleness = Idleness(session, inbox)
     while session.exit_code is None and not outbox.broken:

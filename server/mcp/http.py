@@ -513,8 +513,14 @@ async def _serve(root: Path | None, place: socket.socket, access: Access, announ
     server = Server(config)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
+    codes: list[int] = []
+
+    def end(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    loop.add_signal_handler(signal.SIGTERM, end, 0)
+    loop.add_signal_handler(signal.SIGINT, end, 128 + signal.SIGINT)
     serving = asyncio.ensure_future(server.serve([place]))
     sweeping = asyncio.ensure_future(http.sweep())
     waiting = asyncio.ensure_future(ended.wait())
@@ -528,4 +534,4 @@ async def _serve(root: Path | None, place: socket.socket, access: Access, announ
             task.cancel()
         place.close()
         await shared.close()
-    return 0
+    return codes[0] if codes else 0

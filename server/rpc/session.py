@@ -191,8 +191,8 @@ class Session:
         loop = self._loop = asyncio.get_running_loop()
         incoming, outgoing = claim_stdio()
         self._writer = QueuedWriter(outgoing)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.end)
+        loop.add_signal_handler(signal.SIGTERM, self.end)
+        loop.add_signal_handler(signal.SIGINT, self.end, 128 + signal.SIGINT)
         start_reader(incoming, lambda data: self._later(self._received, data), lambda: self._later(self._stdin_ended))
         # who cannot be answered any more has gone, though its input is still open
         unwatched = watch_output(outgoing, lambda: self._later(self.end))
@@ -221,8 +221,9 @@ class Session:
                         )
 
     def end(self, exit_code: int = 0) -> None:
-        """Ends the session soon: what runs is cancelled, what is answered is written."""
-        self._exit_code = exit_code
+        """Ends the session soon: what runs is cancelled, what is answered is written. The first code counts."""
+        if not self._ended.is_set():
+            self._exit_code = exit_code
         self._ended.set()
 
     def watch_parent(self, process_id: int) -> None:

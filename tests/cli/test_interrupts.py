@@ -1,4 +1,4 @@
-"""Ctrl-C at a terminal: exit code 130, no traceback, and the shell's prompt begins a line of its own."""
+"""Ctrl-C at a terminal: exit code 130 of every command, no traceback, and the shell's prompt begins a line of its own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import COMMAND
+from tests.sample_tools import action, make_tool
 
 LOG = json.dumps({"text": "<ACTION><t:x><p>1</p></t:x></ACTION>" * 200}) + "\n"
 
@@ -109,3 +110,70 @@ def test_check_ends_quietly_in_the_middle_of_its_work(tmp_path: Path) -> None:
     shown = os.read(ours, 65536)
     os.close(ours)
     assert (done.returncode, shown) == (130, b"\r\n")
+
+
+SLOW = "import pathlib, time\npathlib.Path('.cache/begun').touch()\ntime.sleep(600)\n"
+WORKFLOW = {"name": "One", "description": "Waits.", "nodes": [{"id": "a", "type": "test:slow"}], "edges": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (["call", "test:slow", "--args", "{}"], signal.SIGINT),
+        (["call", "test:slow", "--args", "{}"], signal.SIGTERM),
+        (["run", "--yes", "calls.md"], signal.SIGINT),
+        (["run", "--yes", "--json", "calls.md"], signal.SIGINT),
+        (["test", "--yes"], signal.SIGINT),
+        (["workflow", "run", "one", "--yes"], signal.SIGINT),
+    ],
+    ids=str,
+)
+def test_a_signal_while_a_tool_runs_is_the_exit_code(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
+    folder = make_tool(
+        tmp_path,
+        "test:slow",
+        SLOW,
+        securityContext={"fileAccess": {"allowWrite": [".cache/**"]}},
+        examples=[{"description": "waits", "input": {}}],
+    )
+    (tmp_path / "calls.md").write_text(action("test:slow"))
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / "one.json").write_text(json.dumps(WORKFLOW))
+    (tmp_path / "tamis.toml").write_text('workflows = ["workflows"]\n')
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None and not (folder / ".cache" / "begun").exists():
+        time.sleep(0.05)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, said
+
+
+@pytest.mark.parametrize("words", [["rpc"], ["mcp"], ["lsp"], ["mcp", "--http", "127.0.0.1:0"]], ids=" ".join)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_daemon_that_is_asked_to_end_ends_well_and_one_that_is_interrupted_with_130(
+    words: list[str], number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, *words], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    caught = False
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None and not caught:
+        # nobody can see from outside that a process is ready, but for the signals that it catches
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = "SigCgt:" in status and bool(
+            int(status.partition("SigCgt:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1
+        )
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.wait(60)  # its input stays open: it does not end for that
+    said = process.communicate()
+    assert process.returncode == code, said

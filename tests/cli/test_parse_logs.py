@@ -145,7 +145,7 @@ def test_marks_of_encodings_at_the_beginning(tamis: Tamis) -> None:
     ("words", "told"),
     [
         (["nowhere.jsonl"], "cannot read 'nowhere.jsonl': No such file"),
-        (["."], "cannot read '.': Is a directory"),
+        (["."], "'.' is a folder; name a file"),
         (["log.gz"], "packed with gzip: `zcat log.gz | tamis … -`"),
         (["log.jsonl", "--field", "a..b"], "--field: 'a..b' is no field"),
         (["log.jsonl", "--jobs", "0"], "--jobs is a number"),
