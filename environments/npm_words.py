@@ -15,7 +15,7 @@ _TEXT_CHARS = 1_500
 # What is searched of an installer's words: packages may add to them what they like.
 _LINE_CHARS, _HALF_CHARS = 400, 8_000
 _NAME = r"(?P<package>(?:@[^/@\s]+/)?[^/@\s'\"`]+)"
-_ASK = "see whether the registry that npm is configured for is reached, and open its address with policy.allowCidrs in tamis.toml where it is not public"
+_ASK = "see whether the registry that npm is configured for is reached, and open its address with policy.allowCidrs where it is not public"
 _CREDENTIALS = "use a registry that needs no credentials: none reach the sandbox"
 
 Row = tuple[re.Pattern[str], Cause, Callable[[re.Match[str]], str], str]

@@ -16,7 +16,7 @@ import msgspec
 from tamis.environments.model import Options
 from tamis.sandbox.model import RunOutcome
 from tamis.sandbox.network.egress_hosts import Addresses, Refused
-from tamis.sandbox.network.hosts import ranges_to_open
+from tamis.sandbox.network.hosts import OPERATORS, opening, ranges_to_open
 
 LOOK_SECONDS = 3.0
 _MAX_HOSTS = 32
@@ -49,12 +49,11 @@ def _why(target: str, reason: str, address: str) -> tuple[str, str]:
     if not address:
         return (
             f"{target} was refused: {reason}",
-            "an address that is not public is opened by policy.allowCidrs in tamis.toml",
+            f"an address that is not public is opened by policy.allowCidrs of {OPERATORS}",
         )
-    ranges = ", ".join(f'"{each}"' for each in ranges_to_open(address))
-    what = "this machine's own" if "own" in reason.split() else "not public"
+    what = "this machine's own" if "this machine's own" in reason else "not public"
     at = f"the index host {host} is at {address}, which is" if host.strip("[]") != address else f"{host} is"
-    return f"{at} {what}", f"add allowCidrs = [{ranges}] to [policy] in tamis.toml"
+    return f"{at} {what}", opening("allowCidrs", *ranges_to_open(address))
 
 
 def _address_in(reason: str) -> str:

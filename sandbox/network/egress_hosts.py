@@ -22,6 +22,7 @@ from tamis.sandbox.network.hosts import (
     address_allowed,
     host_address,
     is_loopback,
+    opening,
     parse_cidr,
     parse_pins,
     parse_rule,
@@ -95,7 +96,7 @@ class Addresses:
         allowed = [address for address in public if not is_own(address) or self._opened(address)]
         if not allowed:
             what = "this machine's own" if public else "not public"
-            told = f"{host} leads only to addresses that are {what}; the operator can open one with policy.allowCidrs in tamis.toml"
+            told = f"{host} leads only to addresses that are {what}; the operator can open one with policy.allowCidrs"
             reason = self._reason(host, addresses[0], what) or told
             raise Refused(403, reason, addresses[0], told)
         return allowed[:_MAX_ADDRESSES]
@@ -107,9 +108,7 @@ class Addresses:
             return ""
         pinned = " (pinned)" if host in self._pins else ""
         at = f"{host} is" if host_address(host) is not None else f"{host} is at {address}{pinned}, which is"
-        listed = ", ".join(f'"{text}"' for text in missing)
-        how = f"by adding {listed} to policy.allowCidrs" if self._networks else f"with policy.allowCidrs = [{listed}]"
-        return f"{at} {what}; the operator can open it {how} in tamis.toml"
+        return f"{at} {what}; {opening('allowCidrs', *missing)}"
 
     def _opened(self, address: str) -> bool:
         return any(ip_address(address) in network for network in self._networks)

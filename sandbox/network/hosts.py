@@ -312,6 +312,18 @@ def intersect(
     return tuple(granted), tuple(refused)
 
 
+def opening(setting: str, *texts: str) -> str:
+    """The remedy for what the policy does not open: what to write, and whose word counts. ``texts`` may be a stranger's."""
+    from json import dumps  # quoted so that what is copied is one text, whatever it holds
+
+    added = ", ".join(dumps(text, ensure_ascii=False) for text in texts)
+    return f"add {added} to policy.{setting} of {OPERATORS}"
+
+
+OPERATORS = "your own configuration, or of the tamis.toml of a folder that you trust (`tamis trust`)"
+"""Where what widens a policy is in force."""
+
+
 def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[str | Network] = ()) -> str:
     """Why nothing of a request is open under the operator's rules, and the rule that would open it."""
     hosts = [rule for rule in policy if _narrow_host(rule, requested, allow_cidrs) is not None]
@@ -324,7 +336,7 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
         )
         return (
             f"policy.allowHosts in force here opens this host, but not this port: it has {shown}{ports};"
-            f" '{requested.text}' there would open it in tamis.toml"
+            f" {opening('allowHosts', requested.text)}"
         )
     address = host_address(requested.host) if requested.kind == "address" else None
     if address is not None and any(
@@ -332,9 +344,9 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
     ):
         return (
             f"'*' in policy.allowHosts means public hosts, and {address} is not public;"
-            f' policy.allowCidrs = ["{ip_network(address)}"] in tamis.toml would open it'
+            f" {opening('allowCidrs', str(ip_network(address)))}"
         )
-    return f"policy.allowHosts in force here does not open this host; '{requested.text}' there, in tamis.toml, would"
+    return f"policy.allowHosts in force here does not open this host; {opening('allowHosts', requested.text)}"
 
 
 def is_this_machine(host: str) -> bool:

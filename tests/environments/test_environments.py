@@ -18,6 +18,7 @@ from tamis.environments.store import Lease, Store
 from tamis.sandbox import runner
 from tamis.sandbox.model import Environment, Interpreters, RunOutcome, RunRequest
 from tamis.sandbox.network import egress_hosts
+from tamis.sandbox.network.hosts import opening
 from tests.environments.package_index import Index, hang, sdist, send, serving, wheel
 
 AS_EVER = python.RETRIES
@@ -190,7 +191,7 @@ def test_an_index_that_is_not_public_is_refused_unless_it_is_opened(tmp_path: Pa
     said = fault(tool(tmp_path, "needle==1.0\n"), options(tmp_path, allow_cidrs=()))
     assert said.cause == "network" and said.denied == (index.place,)
     assert "index.test is at 127.0.0.1, which is not public" in said.message and index.asked == []
-    assert said.remedy == 'add allowCidrs = ["127.0.0.1/32"] to [policy] in tamis.toml'
+    assert said.remedy == opening("allowCidrs", "127.0.0.1/32")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -209,7 +210,7 @@ def test_an_installer_behind_a_refused_host_asks_once_and_ends(
 
     monkeypatch.setattr(egress_hosts.Addresses, "vetted", vetted)
     said = fault(tool(tmp_path, "needle==1.0\n"), options(tmp_path, allow_cidrs=()))
-    assert "index.test is at 127.0.0.1" in said.message and said.remedy.endswith(" to [policy] in tamis.toml")
+    assert "index.test is at 127.0.0.1" in said.message and "policy.allowCidrs" in said.remedy
     assert seen == ["index.test"]
 
 

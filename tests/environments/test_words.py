@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tamis.environments import npm_words, reach, uv_words
 from tamis.environments.model import DependencyFault, Options, Recipe, Step
 from tamis.sandbox.model import Denial, RunOutcome
+from tamis.sandbox.network.hosts import opening
 
 STEP = Step(name="install", command=("/bin/sh",))
 HOST = "index.test:443"
@@ -94,7 +95,7 @@ def test_an_index_at_an_address_that_is_not_opened_is_told_the_exact_setting(exp
         fault = explain(RECIPE, STEP, outcome)  # type: ignore[operator]
         assert fault.cause == "network" and fault.denied == (HOST,)
         assert f"the index host index.test is at {address}, which is not public" in fault.message
-        assert fault.remedy == f'add allowCidrs = ["{rule}"] to [policy] in tamis.toml'
+        assert fault.remedy == opening("allowCidrs", rule)
         assert "it may reach" not in fault.message
 
 
@@ -126,8 +127,8 @@ def test_index_hosts_are_looked_up_once_and_what_is_not_open_is_said() -> None:
     found = asyncio.run(reach.unreached(("near.test:443", "open.test:80", "near.test:443", "10.1.2.3:8080"), options))
     assert [one.host for one in found] == ["near.test:443", "10.1.2.3:8080"]
     assert found[0].reason == "the index host near.test is at 127.0.0.1, which is not public"
-    assert found[0].remedy == 'add allowCidrs = ["127.0.0.1/32"] to [policy] in tamis.toml'
-    assert found[1].remedy == 'add allowCidrs = ["10.1.2.3/32"] to [policy] in tamis.toml'
+    assert found[0].remedy == opening("allowCidrs", "127.0.0.1/32")
+    assert found[1].remedy == opening("allowCidrs", "10.1.2.3/32")
 
 
 def test_a_name_server_that_is_silent_costs_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:

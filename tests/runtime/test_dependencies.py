@@ -182,7 +182,7 @@ def test_an_index_that_would_not_be_reached_is_said_before_anything_is_installed
     assert main(["deps", "check", "--root", str(root)]) == 0
     said = capsys.readouterr().out
     assert (
-        'index.test is at 127.0.0.1, which is not public; fix: add allowCidrs = ["127.0.0.1/32"] to [policy] in tamis.toml'
+        'index.test is at 127.0.0.1, which is not public; fix: add "127.0.0.1/32" to policy.allowCidrs of your own'
         in said
     )
     assert index.asked == []

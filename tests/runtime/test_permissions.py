@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tamis.protocols.manifest.reading import FileAccess, Manifest, SecurityContext, read_manifest
+from tamis.sandbox.network.hosts import opening
 from tamis.server.runtime.policy.path_grants import MAX_PATHS, Place
 from tamis.server.runtime.policy.permissions import MAX_REQUESTS, Grant, grant
 from tamis.server.runtime.settings.config import Policy
@@ -362,13 +363,35 @@ def test_a_read_below_a_writable_folder_is_said_to_be_covered(top: Path, place: 
     assert "below a folder granted for writing" in found.permissions.denied[0].reason
 
 
+def test_every_refusal_of_a_policy_has_its_remedy_and_where_it_is_in_force(top: Path) -> None:
+    for refused, setting, text in (
+        (files(read=[f"{top}/data/**"]), "readRoots", f"{top}/data"),
+        (files(write=[f"{top}/data"]), "writeRoots", f"{top}/data"),
+        (hosts(["example.com"]), "allowHosts", "example.com"),
+    ):
+        reason = refused.permissions.denied[0].reason
+        assert f'add "{text}" to policy.{setting} of your own configuration' in reason
+        assert "of a folder that you trust (`tamis trust`)" in reason
+
+
+@pytest.mark.parametrize("pattern", ["/**", "/proc/self/environ", "~/.ssh/id_rsa"])
+def test_nobody_is_told_to_open_what_stays_closed_or_everything(pattern: str) -> None:
+    pattern = pattern.replace("~", str(Path.home()))
+    assert "your own configuration" not in refusal(files(read=[pattern]))
+
+
+def test_a_path_that_would_be_two_roots_when_copied_is_one_text() -> None:
+    reason = refusal(files(read=['/srv", "/']))
+    assert 'add "/srv\\", \\"" to' in reason or 'add "/srv\\", \\"/" to' in reason
+
+
 def test_nested_reads_are_one(top: Path) -> None:
     data = f"{top}/data"
     assert files(read=[f"{data}/a.csv", data, f"{data}/sub"], read_roots=(data,)).read == (data,)
 
 
 def test_a_host_needs_both_sides() -> None:  # D40, D17
-    reason = "policy.allowHosts in force here does not open this host; 'example.com' there, in tamis.toml, would"
+    reason = f"policy.allowHosts in force here does not open this host; {opening('allowHosts', 'example.com')}"
     assert hosts(["example.com"]).permissions.denied[0].reason == reason
     assert hosts(["example.com"], "example.com").hosts == ("example.com",)
     assert hosts(["api.example.com"], "*.example.com").hosts == ("api.example.com",)
@@ -384,18 +407,18 @@ def test_any_public_host_is_not_any_address() -> None:
     assert hosts(["10.1.2.3"], "*").hosts == ()
     assert hosts(["10.1.2.3"], "*", cidrs=("10.0.0.0/8",)).hosts == ("10.1.2.3",)
     reason = hosts(["10.1.2.3"], "*").permissions.denied[0].reason
-    assert "10.1.2.3 is not public" in reason and 'policy.allowCidrs = ["10.1.2.3/32"] in tamis.toml' in reason
+    assert "10.1.2.3 is not public" in reason and opening("allowCidrs", "10.1.2.3/32") in reason
+
+
+OPENING = opening("allowHosts", "api.test:18765")
 
 
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        (("*",), "it has '*', which means ports 80 and 443; 'api.test:18765' there would open it in tamis.toml"),
-        (
-            ("api.test",),
-            "it has 'api.test', which means ports 80 and 443; 'api.test:18765' there would open it in tamis.toml",
-        ),
-        (("api.test:8080", "other.test"), "it has 'api.test:8080'; 'api.test:18765' there would open it in tamis.toml"),
+        (("*",), f"it has '*', which means ports 80 and 443; {OPENING}"),
+        (("api.test",), f"it has 'api.test', which means ports 80 and 443; {OPENING}"),
+        (("api.test:8080", "other.test"), f"it has 'api.test:8080'; {OPENING}"),
     ],
 )
 def test_a_port_that_the_policy_does_not_open_is_told_as_one(policy: tuple[str, ...], told: str) -> None:

@@ -15,6 +15,7 @@ from tamis.sandbox.job import PROXY_PORT
 from tamis.sandbox.model import Denial, Refusal, RunOutcome, Unavailable
 from tamis.sandbox.network.egress_hosts import Refused
 from tamis.sandbox.network.handoff import Handoff, with_contacts
+from tamis.sandbox.network.hosts import opening
 
 
 def serve(send: Callable[[socket.socket], None]) -> Handoff:
@@ -150,7 +151,7 @@ def test_failure_after_an_address_that_is_not_open_names_it_and_the_setting_alon
     outcome = asyncio.run(failed())
     assert outcome.message == (
         "it failed, after it was refused api.test:80: api.test is at 127.0.0.1 (pinned), which is not public;"
-        ' the operator can open it with policy.allowCidrs = ["127.0.0.1/32"] in tamis.toml'
+        f" {opening('allowCidrs', '127.0.0.1/32')}"
     )
     assert outcome.remedy == "", "both sides do open the host"
 
@@ -163,6 +164,4 @@ def test_more_ranges_are_added_to_those_that_are_there() -> None:
         await handoff.close()
         return caught.value.reason
 
-    assert asyncio.run(reason()).endswith(
-        '; the operator can open it by adding "10.2.0.1/32" to policy.allowCidrs in tamis.toml'
-    )
+    assert asyncio.run(reason()).endswith(f"; {opening('allowCidrs', '10.2.0.1/32')}")

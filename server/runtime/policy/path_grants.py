@@ -77,7 +77,14 @@ def below_root(pattern: PathPattern, roots: list[Root], setting: str) -> tuple[R
         for top in (root.written, root.real):
             if inside(path, top):
                 return root, tuple(part for part in path[len(top) :].split("/") if part)
-    raise BadPattern(f"policy.{setting} in force here does not hold this path")
+    from tamis.sandbox.network.hosts import opening
+    from tamis.sandbox.paths.grants import closed_by_name
+
+    # nobody is told to open what is closed all the same, or everything
+    never = closed_by_name(path, writable=setting == "writeRoots") or (
+        "" if pattern.parts else "it is the whole machine"
+    )
+    raise BadPattern(f"policy.{setting} in force here does not hold this path; {never or opening(setting, path)}")
 
 
 def missing_root(root: Root, setting: str) -> str:

@@ -132,6 +132,12 @@ def missing_capability(context: SecurityContext, policy: Policy) -> str:
     return next((_missing(name, reason) for name, reason in faults if reason), "")
 
 
+def _opening(setting: str, text: str) -> str:
+    from tamis.sandbox.network.hosts import opening
+
+    return opening(setting, text)
+
+
 def _missing(name: str, reason: str) -> str:
     return f"the tool requires the capability '{name}': {reason}"
 
@@ -140,9 +146,11 @@ def _never_given(name: str, policy: Policy) -> str:
     if name not in CAPABILITIES:
         return f"no capability of this name is known; known are {', '.join(sorted(CAPABILITIES))}"
     if name not in policy.capabilities:
-        return "policy.capabilities in force here does not name it"
+        return f"policy.capabilities in force here does not name it; {_opening('capabilities', name)}"
     if name == "build" and not policy.allow_build:
-        return "policy.allowBuild is not set here"
+        from tamis.sandbox.network.hosts import OPERATORS
+
+        return f"policy.allowBuild is not set here; set it in [policy] of {OPERATORS}"
     return ""
 
 
