@@ -99,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     for own in {id(runtime): runtime for runtime in map(runtime_of, (file.path for file in files))}.values():
         report.extend(_packages({os.path.realpath(file.path) for file in files if file.path.endswith(SUFFIX)}, own))
+    report.extend(_operators(runtime_of(str(root / FILE_NAME))))
     for problem in problems:
         if problem.passed:
             warn(f"{_shown(problem.path)} {problem.message}")
@@ -200,6 +201,24 @@ def _packages(manifests: set[str], runtime: Runtime) -> Report:
             args: dict[str, str | int] = {"v": f"'{tool.tool_id}'", "reason": wrong.reason}
             packages.append((wrong.path, text, [to_finding(Diag("MF543", (start, start), args))]))
     return packages
+
+
+def _operators(runtime: Runtime) -> Report:
+    """What is wrong with the operator's own files so that no tool can be run: else a check of what they let nobody read would be a pass."""
+    from tamis.server.analysis.diagnostics import diagnose
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.runtime.settings.loading import operators_files
+    from tamis.server.runtime.texts.checkables import text_of
+
+    report: Report = []
+    for path in operators_files() if runtime.loaded.closed else ():
+        problem = next((problem for problem in runtime.loaded.problems if problem.startswith(path)), "")
+        if problem:
+            text = text_of(os.path.realpath(path))
+            found = diagnose(Snapshot(path, "settings", text, runtime.registry))
+            errors = [finding for finding in found if finding.severity == "error"]
+            report.append((path, text, errors or [_unreadable(problem.removeprefix(path).lstrip(": "))]))
+    return report
 
 
 def _unreadable(message: str) -> Finding:

@@ -17,6 +17,7 @@ from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.classes import is_default
 from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
 from tamis.server.runtime.settings.files import MAX_FILE_BYTES, Unsafe, read_own
+from tamis.server.runtime.settings.loading import operators_files
 from tamis.server.runtime.settings.reading import level_of
 
 _NOT_TRUSTED = "nothing to do, unless the folder is yours; then `tamis trust` shows what it asks for"
@@ -173,8 +174,7 @@ def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     own = runtime.settings
     faults = [*protocol_faults(own), *policy_faults(own.policy), *engine_faults(own)]
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
-    lines = _lines(path)
-    checks = [_problem(problem, path, lines) for problem in problems if problem]
+    checks = [_problem(problem, path) for problem in problems if problem]
     return [*(checks or [check("configuration", "ok", where)]), *_sources(runtime)]
 
 
@@ -203,7 +203,10 @@ def _sources(runtime: Runtime) -> list[dict[str, Any]]:
     return checks
 
 
-def _problem(problem: str, path: Path, lines: dict[str, int]) -> dict[str, Any]:
+def _problem(problem: str, path: Path) -> dict[str, Any]:
+    # a problem begins with the file that it is of; the folder's has its bare name
+    path = next((Path(own) for own in operators_files() if problem.startswith(own)), path)
+    lines = _lines(path)
     text = problem.partition(": ")[2]
     # What keeps no tool from running is as grave here as in `tamis check`; a rule's level changes only what is said.
     lint = text.startswith("'lint.")
@@ -261,7 +264,12 @@ def _tools(runtime: Runtime) -> list[dict[str, Any]]:
     from tamis.server.runtime.tools.loader import is_definition
 
     registry = runtime.registry
-    checks = [check("tools", "ok", f"{len(registry.tools)} registered")]
+    count = f"{len(registry.tools)} registered"
+    checks = [check("tools", "ok", count)]
+    if runtime.loaded.closed:
+        unread = "" if registry.tools else "; none is looked for"
+        text = f"{count}{unread}; none is run, because the configuration has a fault (above)"
+        checks = [check("tools", "error", text, "mend the configuration")]
     for error in registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
         what = "manifest" if is_definition(os.path.basename(error.path)) else "workflow"

@@ -180,3 +180,38 @@ def test_doctor_says_that_a_final_policy_keeps_an_allowing_rule_idle(world: Worl
         "warning",
         "opens nothing, because the machine's policy is final",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("tools = [\n", "config.toml:", "is no TOML"),
+        ('\n[sandbox]\nwallMs = "long"\n', "config.toml:3:", "wallMs"),
+    ],
+    ids=["no TOML", "a wrong value"],
+)
+def test_a_fault_in_the_user_s_own_file_is_a_finding_and_a_failing_row(
+    tamis: Tamis, world: World, text: str, place: str, said: str
+) -> None:
+    """The finding of a fresh user: `check` exited with 0, and `doctor` said "0 registered" and named the folder's file."""
+    make_tool(world.root, "test:echo")
+    world.write(world.user, text)
+    checked = tamis("check", "--format", "text")
+    assert checked.code == 1
+    assert place in checked.out and ": error" in checked.out
+    told = tamis("doctor")
+    assert told.code == 1
+    row = next(line for line in told.out.splitlines() if line.startswith("FAIL  configuration"))
+    assert said in row
+    assert f"{world.user}" in told.out.partition("FAIL  configuration")[2].splitlines()[1]
+    assert "none is run, because the configuration has a fault" in told.out
+
+
+def test_a_fault_of_the_folder_is_told_once(tamis: Tamis, world: World) -> None:
+    world.folder("tools = [\n")
+    assert "1 file checked, 1 error, 0 warnings" in tamis("check").err
+
+
+def test_a_user_s_setting_that_bounds_nothing_costs_no_check(tamis: Tamis, world: World) -> None:
+    world.write(world.user, "nonsense = 1\n")
+    assert tamis("check").code == 0

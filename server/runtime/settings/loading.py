@@ -91,8 +91,9 @@ def load_settings(
     another word than the record, which does not know it. ``text``: what the folder's file would hold, instead of what it holds; a file that
     is never in force stays so.
     """
-    below = [_from_file(files.MACHINE_FILE), _from_file(user_file(), users=True)]
-    above = [_from_file(_started.config)] if _started.config else []
+    machine, users, *given = operators_files()
+    below = [_from_file(machine), _from_file(users, users=True)]
+    above = [_from_file(path) for path in given]
     folder = _folder_source(root)
     if text is not None and not folder.unsafe:
         folder = _parsed(str(root / FILE_NAME), FILE_NAME, text.encode("utf-8", "replace"))
@@ -147,6 +148,11 @@ def recorded_now(root: Path) -> bool:
     """Whether the user trusted the folder as it is; a file that is never in force is another one than any that was trusted."""
     folder = _folder_source(root)
     return not folder.closed and _recorded(root, folder)[0]
+
+
+def operators_files() -> tuple[str, ...]:
+    """The configuration files of the operator that are looked for, weakest first."""
+    return (files.MACHINE_FILE, user_file(), *([_started.config] if _started.config else []))
 
 
 def is_trusted(loaded: LoadedSettings) -> bool:
