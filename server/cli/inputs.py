@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
+_SHOWN_SETTINGS = 2
+"""So many settings of a folder are named on every command; what `tamis trust` shows is all of them."""
 _TYPING = "reading from the terminal; end with Ctrl-D"
 _SILENT_MS = 1_000
 """How long nobody may write into a FIFO before a person is told that a command waits for it."""
@@ -167,13 +169,28 @@ def tell_settings(loaded: LoadedSettings, problems: Iterable[str] | None = None)
         from tamis.server.runtime.settings.loading import was_trusted
 
         changed = "; it has changed since you trusted it" if not loaded.trusted_by and was_trusted(loaded.root) else ""
-        warn(f"not in force: {_named(loaded.not_in_force)}{changed}; `tamis trust` shows it")
+        warn(f"not in force: {_named(loaded.not_in_force, _SHOWN_SETTINGS)}{changed}; `tamis trust` shows all")
     if loaded.asks and loaded.trusted_by in ("--trust", "TAMIS_TRUST"):
         warn(f"{loaded.trusted_by} puts in force: {_named(loaded.asks)}")
 
 
-def _named(asked: Iterable[NotInForce]) -> str:
+def _named(asked: Iterable[NotInForce], limit: int | None = None) -> str:
+    """The settings by the file that asks for them; with ``limit`` so many of each, and how many more there are."""
     named: dict[str, list[str]] = {}
     for setting in asked:
         named.setdefault(setting.where, []).append(setting.setting)
-    return ", ".join(f"{', '.join(dict.fromkeys(settings))} of {where}" for where, settings in named.items())
+    words: list[str] = []
+    for where, settings in named.items():
+        names = list(dict.fromkeys(settings))
+        shown = names if limit is None or len(names) <= limit + 1 else names[:limit]
+        more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+        words.append(f"{', '.join(shown)}{more} of {_near(where)}")
+    return ", ".join(words)
+
+
+def _near(path: str) -> str:
+    """A path as it is shown: from the current folder, where it is in it."""
+    try:
+        return path.removeprefix(os.path.join(os.getcwd(), ""))
+    except OSError:  # a folder that was removed
+        return path

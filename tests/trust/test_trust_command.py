@@ -251,3 +251,14 @@ def test_a_part_that_the_user_grants_already_is_shown_too(tamis: Tamis, world: W
     shown = tamis("trust").out
     assert 'policy.readRoots = ["/srv/b"]\n' in shown
     assert 'policy.readRoots = ["/srv/a", "/srv/b"] (yours grant it now' in shown
+
+
+def test_many_settings_that_are_not_in_force_are_one_short_line(tamis: Tamis, world: World) -> None:
+    """The finding of a fresh user: the line named every setting on every command."""
+    world.folder(
+        'logLevel = "debug"\n[policy]\nreadRoots = ["/srv"]\nallowHosts = ["a.test"]\ncapabilities = ["gpu"]\n[audit]\npath = "/tmp/x"\n'
+    )
+    told = [line for line in tamis("list").err.splitlines() if "not in force" in line]
+    assert told == ["tamis: not in force: logLevel, policy.readRoots and 3 more of tamis.toml; `tamis trust` shows all"]
+    shown = tamis("trust").out
+    assert all(name in shown for name in ("logLevel", "readRoots", "allowHosts", "capabilities", "audit.path"))
