@@ -12,7 +12,11 @@ from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_setting
 from tamis.server.cli.outputs import print_json, warn, write_note
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tamis.protocols.jsontext.tree import JsonTree
     from tamis.protocols.manifest.imported import Imported, ImportedTool, Note
+    from tamis.protocols.positions import LineIndex
     from tamis.server.runtime.calls.model import Stopped
 
 KINDS = {
@@ -80,11 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
     shown = "<stdin>" if arguments.file == "-" else arguments.file or arguments.server
     if arguments.kind == "mcp" and tools and not live:
         notes += _unset_server(root, arguments.server or stem)
+    place_of = _places_in("" if arguments.kind == "python" else text.removeprefix("\ufeff"))
     for note in notes:
-        _say(shown, "", note)
+        _say(shown + place_of(note.path), "", note)
     for tool in tools:
         for note in tool.notes:
-            _say(shown, str(tool.manifest["toolId"]), note)
+            _say(shown + place_of(note.path), str(tool.manifest["toolId"]), note)
     if conversion.why_not or not tools:
         warn(f"{shown}: {conversion.why_not or 'none of its tools can be a manifest'}")
     files = _files(tools)
@@ -195,6 +200,7 @@ def _json(text: str, name: str) -> tuple[Any, str]:
         pass
     from tamis.protocols.catalogue import message, severity
     from tamis.protocols.jsontext.parse import parse_json
+    from tamis.protocols.positions import LineIndex
 
     tree = parse_json(text)
     broken = next((diag for diag in tree.diagnostics if severity(diag) == "error"), None)
@@ -204,7 +210,10 @@ def _json(text: str, name: str) -> tuple[Any, str]:
                 None,
                 "it is YAML, which is not read: convert it to JSON first (`yq -o json`, or any other converter)",
             )
-        return None, f"it is no sound JSON: {message(broken)}" if broken is not None else "it is empty"
+        if broken is None:
+            return None, "it is empty"
+        line, column = LineIndex(text).position(broken.span[0])
+        return None, f"line {line + 1}, column {column + 1}: it is no sound JSON: {message(broken)}"
     return tree.root.to_python(), ""
 
 
@@ -266,6 +275,27 @@ def _unset_server(root: Path, server: str) -> list[Note]:
         return []
     text = f"no server '{server}' is known: say how it is started under [mcpServers.{server}] in tamis.toml, or give --server"
     return [Note("", text, "server-unset")]
+
+
+def _places_in(text: str) -> Callable[[str], str]:
+    """Where in a JSON text a pointer leads, as ``:line:column``: to the nearest that is there. The text is read for the first of them."""
+    kept: list[tuple[JsonTree, LineIndex]] = []
+
+    def place_of(path: str) -> str:
+        from tamis.protocols.jsontext.parse import parse_json
+        from tamis.protocols.positions import LineIndex
+
+        if not text or not path.startswith("/"):
+            return ""
+        if not kept:
+            kept.append((parse_json(text), LineIndex(text)))
+        node, _ = kept[0][0].nearest(path)
+        if node is None:
+            return ""
+        line, column = kept[0][1].position(node.start)
+        return f":{line + 1}:{column + 1}"
+
+    return place_of
 
 
 def _say(file: str, tool_id: str, note: Note) -> None:

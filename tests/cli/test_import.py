@@ -399,3 +399,30 @@ def test_without_out_the_manifests_are_printed(tamis: Tamis) -> None:
     one = put(tamis, "f.json", {"name": "x", "description": "Does x for the test.", "parameters": {"type": "object"}})
     assert tamis("import", "openai", one).json()["toolId"] == "custom:x"
     assert list(tamis.folder.glob("*.tool.json")) == []
+
+
+BROKEN = '[\n {"type": "function", "function": {"name": "a"}}\n {"x": 1}]\n'
+NAMELESS = '\ufeff[{"name": "a", "parameters": {"type":\n  "objekt"}},\n {"name": "", "parameters": {}}]\n'
+PLUG_IN = '{"name": "p",\n "pluginType": 3'
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("openai", BROKEN, "given.json: line 3, column 2: it is no sound JSON"),
+        ("openapi", BROKEN, "given.json: line 3, column 2: it is no sound JSON"),
+        ("vcp", PLUG_IN, "given.json: line 2, column 16: it is no sound JSON"),
+        ("openai", NAMELESS, "given.json:3:2: /1: left out: it has no name"),
+        ("openai", NAMELESS, "given.json:2:3: custom:a /0/parameters/type: the type 'objekt' is none"),
+        ("mcp", '{"tools": [\n  {"name": 5}]}', "given.json:2:3: /tools/0: left out: it has no name"),
+        (
+            "openapi",
+            '{"openapi": "3.0.0",\n "paths": {"/a": {"get": {}}}}',
+            "given.json:2:26: /paths/~1a/get: left out",
+        ),
+    ],
+)
+def test_what_is_wrong_in_an_imported_file_is_told_with_its_line(tamis: Tamis, kind: str, text: str, said: str) -> None:
+    """The finding of a fresh user: the errors of an import named no line."""
+    (tamis.folder / "given.json").write_text(text, "utf-8")
+    assert said in tamis("import", kind, "given.json").err
