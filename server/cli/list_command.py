@@ -6,10 +6,16 @@ import argparse
 import gc
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tamis.server.cli.inputs import UsageError, root_of, tell_settings
 from tamis.server.cli.outputs import Paint, Painted, print_json, warn, write_line, write_rows
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.tools.tool import Tool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(arguments: argparse.Namespace, root: Path) -> int:
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.tools.listing import ToolFilter, judged
+    from tamis.server.runtime.tools.listing import ToolFilter
 
     runtime = Runtime(root)
     wanted = ToolFilter(tags=arguments.tag, query=arguments.query, namespace=arguments.namespace)
-    tools = runtime.summaries(wanted)
+    tools = runtime.listed(wanted)
     tell_settings(runtime.loaded)
     for error in runtime.registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
@@ -55,23 +61,10 @@ def _print(arguments: argparse.Namespace, root: Path) -> int:
     if arguments.json:
         from tamis.protocols.contract import ToolList
 
-        print_json(ToolList(tools=tools, etag=runtime.etag))
+        print_json(ToolList(tools=runtime.summaries(wanted), etag=runtime.etag))
         return 0
     paint = Paint(sys.stdout)
-    width = max((len(tool.tool_id) for tool in tools), default=0)
-    rows: list[tuple[str | Painted, ...]] = []
-    for tool in tools:
-        mark: tuple[str | Painted, ...] = ()
-        if not tool.available:
-            mark = (paint("33", f" [not available: {tool.reason}]"),)
-        elif not tool.callable:
-            held = runtime.registry.get(tool.tool_id, tool.version)
-            kept = judged(held, runtime.agent, runtime.registry) if held is not None else None
-            mark = (paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]"),)
-        first = tool.description.split("\n")[0]
-        text = first if len(first) <= 90 else first[:89] + "…"
-        rows.append((paint("1", tool.tool_id.ljust(width)), f"  {tool.version:<8} {text}", *mark))
-    write_rows(rows)
+    write_rows(_rows(tools, runtime, paint))
     asked = [f"--tag '{tag}'" for tag in arguments.tag]
     asked += [f"--namespace '{arguments.namespace}'"] if arguments.namespace is not None else []
     asked += [f"--query '{arguments.query}'"] if (arguments.query or "").strip() else []
@@ -81,6 +74,27 @@ def _print(arguments: argparse.Namespace, root: Path) -> int:
     elif not tools:
         write_line(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
     return 0
+
+
+def _rows(tools: Sequence[Tool], runtime: Runtime, paint: Paint) -> Iterator[tuple[str | Painted, ...]]:
+    from tamis.server.runtime.tools.listing import judged
+
+    width = max((len(tool.brief.tool_id) for tool in tools), default=0)
+    ready: set[object] = set()
+    for tool in tools:
+        brief = tool.brief
+        first = brief.description.partition("\n")[0]
+        text = first if len(first) <= 90 else first[:89] + "…"
+        name, what = brief.tool_id.ljust(width), f"  {brief.version:<8} {text}"
+        row = (paint("1", name), what) if paint.on else (name + what,)
+        reason = runtime.why_not(tool, ready)
+        if reason or not tool.available:
+            yield *row, paint("33", f" [not available: {reason}]")
+        elif not runtime.may_call(tool):
+            kept = judged(tool, runtime.agent, runtime.registry)
+            yield *row, paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]")
+        else:
+            yield row
 
 
 def _short(path: str, root: object) -> str:

@@ -76,7 +76,10 @@ def write_line(*pieces: str | Painted) -> None:
 
 def write_rows(rows: Iterable[tuple[str | Painted, ...]]) -> None:
     """Many such lines that are known already, at once."""
-    _write(sys.stdout, "".join("".join(map(_shown, pieces)) + "\n" for pieces in rows))
+    lines = [
+        visible_line(row[0]) if len(row) == 1 and type(row[0]) is str else "".join(map(_shown, row)) for row in rows
+    ]
+    _write(sys.stdout, "\n".join([*lines, ""]))
 
 
 def write_note(*pieces: str | Painted) -> None:

@@ -250,10 +250,16 @@ class Runtime(InForce):
     def summaries(self, wanted: ToolFilter | None = None) -> list[ToolSummary]:
         """All that the pages of ``list_tools`` hold."""
         ready: Ready = set()
-        return [self._summary(tool, ready) for _, tool in ranked(self.registry, wanted or ToolFilter(), self.may_call)]
+        return [self._summary(tool, ready) for tool in self.listed(wanted or ToolFilter())]
+
+    def listed(self, wanted: ToolFilter) -> list[Tool]:
+        """The tools of these."""
+        return [tool for _, tool in ranked(self.registry, wanted, self.may_call)]
 
     def may_call(self, tool: Tool) -> bool:
         """Whether an agent may call a tool, by its definition and the profile in force."""
+        if self.agent.is_unbounded:
+            return tool.callable
         inventory = in_inventory(tool, self.agent, self.registry)
         return tool.callable and inventory and not self.agent.refusal(tool.tool_id)
 
@@ -287,29 +293,34 @@ class Runtime(InForce):
     def why_not(self, tool: Tool, ready: Ready | None = None) -> str:
         """Why a tool cannot be called now; empty when it can. ``ready`` is for who asks of many at once: it is looked up once for all
         tools that need the same of the machine whether that is there."""
-        reason = (
-            tool.reason
-            or missing_capability(tool.manifest.security_context, self.settings.policy)
-            or self._missing_secret(tool)
-        )
-        if not reason:
-            needs = None if ready is None else needs_of(tool)
-            if needs is None or ready is None or needs not in ready:
-                reason = runner_of(tool).problem(tool, self.parts)
-                if ready is not None and needs is not None and not reason:
-                    ready.add(needs)
+        brief, reason = tool.brief, tool.reason
+        context = brief.security_context
+        if not reason and (context.required_capabilities or context.secrets):
+            reason = missing_capability(context, self.settings.policy) or self._missing_secret(tool)
+        # what was kept of a root shares handlers that are equal
+        if not reason and (ready is None or id(brief.handler) not in ready):
+            reason = self._lacking(tool, ready)
         if reason or tool.origin != "workflow" or self.settings.engine.type != "builtin":
             return reason
         from tamis.server.runtime.tools.workflows import graph_fault
 
         return graph_fault(tool, self.registry)
 
+    def _lacking(self, tool: Tool, ready: Ready | None) -> str:
+        needs = None if ready is None else needs_of(tool)
+        if needs is None or ready is None:
+            return runner_of(tool).problem(tool, self.parts)
+        reason = "" if needs in ready else runner_of(tool).problem(tool, self.parts)
+        if not reason:
+            ready.update((needs, id(tool.brief.handler)))
+        return reason
+
     def _missing_secret(self, tool: Tool) -> str:
-        names = tool.manifest.security_context.secrets
+        names = tool.brief.security_context.secrets
         if not names:
             return ""
         settings = self.settings
-        return missing_secret(names, tool.tool_id, tool.manifest.version, settings.secrets, settings.policy)
+        return missing_secret(names, tool.tool_id, tool.version, settings.secrets, settings.policy)
 
     async def secret_for(self, name: str, tool: Tool) -> Value:
         """The value of a secret that a person's call hands to a tool as an argument. Raises ``SecretUnusable``: the folder is not trusted, or
@@ -328,7 +339,7 @@ class Runtime(InForce):
         return await self.parts.secrets.value(name, own.secrets[name], self.root)
 
     def _summary(self, tool: Tool, ready: Ready, *, full: bool = False) -> ToolSummary:
-        manifest = tool.manifest
+        manifest = tool.brief
         reason = self.why_not(tool, ready)
         return ToolSummary(
             tool_id=manifest.tool_id,
@@ -342,7 +353,7 @@ class Runtime(InForce):
             available=tool.available and not reason,
             reason=reason or UNSET,
             source=tool.path,
-            definition=dict(manifest.raw) if full else UNSET,
+            definition=dict(tool.manifest.raw) if full else UNSET,
         )
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from tamis.protocols.manifest.reading import Manifest
 from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.tools import reading_cache, sources
+from tamis.server.runtime.tools import loader, reading_cache, sources
 from tamis.server.runtime.tools.reading import why_unavailable
-from tamis.server.runtime.tools.registry import fingerprint
+from tamis.server.runtime.tools.registry import Registry, fingerprint
 from tamis.server.runtime.tools.sources import Found, find
 from tests.sample_tools import make_tool
 
@@ -103,7 +103,149 @@ def test_the_next_process_opens_no_manifest_and_knows_the_same(world: World) -> 
 def test_each_field_of_a_manifest_is_kept() -> None:
     """R7: schemas are taken from ``raw``."""
     fields = {field.name for field in msgspec.structs.fields(Manifest)}
-    assert fields == {*reading_cache._Record.__struct_fields__, "parameters", "output"}
+    parts = {*reading_cache.KeptBrief.__struct_fields__, *reading_cache._Rest.__struct_fields__}
+    assert fields == parts - {"vcp_command", "rest"} | {"parameters", "output"}
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders that are listed."""
+    folders: list[str] = []
+    original = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (folders.append(os.path.basename(path)), original(path))[1])
+    return folders
+
+
+def test_the_next_process_lists_no_folder_that_did_not_change(world: World, listed: list[str]) -> None:
+    """R7: but for the first few, before it is worth looking for what is kept."""
+    first = world.read()
+    assert {"core_a", "core_b"} <= set(listed)
+    listed.clear()
+    assert told(world.read()) == told(first)
+    assert not {"core_a", "core_b"} & set(listed)
+
+
+def test_what_no_list_shows_is_not_decoded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: schemas and examples are read when somebody asks for them."""
+    world.read()
+    made: list[str] = []
+    original = reading_cache.KeptBrief.whole
+    monkeypatch.setattr(
+        reading_cache.KeptBrief, "whole", lambda brief: (made.append(brief.tool_id), original(brief))[1]
+    )
+    found = world.read()
+    registry = Registry(found.tools, errors=found.errors)
+    tool = registry.get("other")
+    assert tool is not None and (tool.kind, tool.callable, tool.names) == ("tool", True, ("core:a", "other", "Do"))
+    assert made == []
+    assert tool.manifest is tool.manifest and made == ["core:a"]
+
+
+CHANGES: dict[str, Callable[[Path, Path], object]] = {
+    "a manifest comes": lambda tools, _: make_tool(tools, "core:new"),
+    "a second manifest in a folder": lambda tools, _: (tools / "core_b/y.tool.json").write_bytes(
+        (tools / "core_a/x.tool.json").read_bytes().replace(b"core:a", b"core:y").replace(b"other", b"why")
+    ),
+    "a manifest goes": lambda tools, _: (tools / "core_b/x.tool.json").unlink(),
+    "a folder goes": lambda tools, away: (tools / "core_b").rename(away / "gone"),
+    "a manifest has another name": lambda tools, _: (tools / "core_b/x.tool.json").rename(tools / "core_b/z.tool.json"),
+    "a manifest is none now": lambda tools, _: (tools / "core_b/x.tool.json").rename(tools / "core_b/x.json"),
+    "a manifest became a link": lambda tools, away: (
+        (tools / "core_b/x.tool.json").rename(away / "real"),
+        (tools / "core_b/x.tool.json").symlink_to(away / "real"),
+    ),
+    "a folder became a link": lambda tools, away: (
+        (tools / "core_b").rename(away / "real"),
+        (tools / "core_b").symlink_to(away / "real"),
+    ),
+    "a manifest became a folder": lambda tools, _: (
+        (tools / "core_b/x.tool.json").unlink(),
+        (tools / "core_b/x.tool.json").mkdir(),
+    ),
+    "an ignore file comes": lambda tools, _: (tools / ".gitignore").write_text("core_b\n"),
+    "an ignore file comes below": lambda tools, _: (tools / "core_b/.ignore").write_text("*.json\n"),
+    "an ignore file comes above": lambda tools, _: (
+        (tools.parent / ".git").mkdir(),
+        (tools.parent / ".gitignore").write_text("x.tool.json\n"),
+    ),
+    "the time of a folder is set back": lambda tools, _: (
+        make_tool(tools / "core_b", "core:within"),
+        os.utime(tools / "core_b", ns=(0, 0)),
+    ),
+    "two folders changed places": lambda tools, away: (
+        (tools / "core_a").rename(away / "a"),
+        (tools / "core_b").rename(tools / "core_a"),
+        (away / "a").rename(tools / "core_b"),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_comes_or_goes_is_seen_in_folders_that_are_known(
+    world: World, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R7: what is kept gives what reading everything gives."""
+    world.read()
+    away = tmp_path / "away"
+    away.mkdir()
+    CHANGES[change](world.root / "tools", away)
+    settle()
+    second = told(world.read())
+    third = told(world.read())
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "none"))
+    monkeypatch.setattr(sources, "WORTH", 10**6)
+    assert told(world.read()) == second == third
+
+
+def test_an_ignore_file_is_read_each_time(world: World) -> None:
+    """R7: what it says can change without a sign of its folder."""
+    ignore = world.root / "tools/.gitignore"
+    ignore.write_text("core_a\n")
+    settle()
+    world.read()
+    ignore.write_text("core_b\n")
+    ids = {tool.tool_id for tool in world.read().tools}
+    assert "core:a" in ids and "core:b" not in ids
+
+
+def test_a_folder_that_cannot_be_read_any_more_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: its rights are part of its stamp."""
+    world.read()
+    folder = world.root / "tools/core_b"
+    folder.chmod(0o700)
+    settle()
+    original = os.scandir
+
+    def refused(path: str) -> object:
+        if os.path.basename(path) == "core_b":
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert [error.path for error in world.read().errors if "cannot be listed" in error.message] == [str(folder)]
+
+
+def test_a_folder_on_a_file_system_of_coarse_clocks_is_listed_each_time(
+    world: World, listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R7: on FAT the time of a folder may stay while files come."""
+    monkeypatch.setattr(loader, "COARSE_NS", 1)
+    world.read()
+    listed.clear()
+    world.read()
+    assert {"core_a", "core_b"} <= set(listed)
+
+
+def test_the_bounds_of_a_walk_hold_for_folders_that_are_known(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: the walk ends at the same place."""
+    world.read()
+    for name, bounds in (("MAX_FILES", range(1, 7)), ("MAX_ENTRIES", range(1, 22))):
+        for bound in bounds:
+            with monkeypatch.context() as patch:
+                patch.setattr(loader, name, bound)
+                kept = told(world.read())
+                patch.setattr(sources, "WORTH", 10**6)
+                assert told(world.read()) == kept
 
 
 def test_the_cache_is_the_users_alone(world: World) -> None:

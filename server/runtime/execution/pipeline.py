@@ -122,7 +122,7 @@ def authorize(course: _Course) -> Prepared:
     if context.closed:
         raise Stopped("blocked", failure("SecurityError", context.closed))
     tool, course.request = resolve(course.request, context.registry)
-    course.mirrors = is_script_service(tool.manifest)
+    course.mirrors = is_script_service(tool.manifest.handler)
     result.tool_id, result.version = tool.tool_id, tool.manifest.version
     trail.of_tool(tool.tool_id, tool.manifest.version)
     check_listed(tool, context)

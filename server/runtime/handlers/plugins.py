@@ -37,7 +37,7 @@ class PluginRunner:
 
     def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the handler cannot be used."""
-        handler = tool.manifest.handler
+        handler = tool.brief.handler
         assert isinstance(handler, OtherHandler)
         if handler.type not in services.settings.handlers:
             return f"the handler type '{handler.type}' is not allowed: `handlers` in tamis.toml has to name it"

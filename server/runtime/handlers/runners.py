@@ -12,16 +12,16 @@ from tamis.server.runtime.tools.registry import Tool
 
 def runs_script(tool: Tool) -> bool:
     """Whether a tool's calls are runs of a script."""
-    return isinstance(tool.manifest.handler, ExternalScript) or is_script_service(tool.manifest)
+    return isinstance(tool.brief.handler, ExternalScript) or is_script_service(tool.brief.handler)
 
 
-Ready = set[tuple[object, ...]]
+Ready = set[object]
 """What of the machine was found to be there, for tools that need the same."""
 
 
 def needs_of(tool: Tool) -> tuple[object, ...] | None:
     """All of a tool that decides whether this machine can run it, where that is little: the language of its script; else None."""
-    handler = tool.manifest.handler
+    handler = tool.brief.handler
     if not isinstance(handler, ExternalScript) or handler.language not in LANGUAGES:
         return None
     return handler.language, handler.entry_point is None, os.path.splitext(handler.script_path)[1]
@@ -33,7 +33,7 @@ def runner_of(tool: Tool) -> Runner:
         from tamis.server.runtime.handlers.script.runner import ScriptRunner
 
         return ScriptRunner()
-    handler = tool.manifest.handler
+    handler = tool.brief.handler
     if isinstance(handler, WorkflowHandler):
         from tamis.server.runtime.handlers.workflow.runner import runner_for
 

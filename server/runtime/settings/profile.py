@@ -51,6 +51,11 @@ class AgentRules(msgspec.Struct, frozen=True):
         return "" if self.profile.config.enabled else "toolCallConfig.enabled of the agent profile is false"
 
     @property
+    def is_unbounded(self) -> bool:
+        """Whether there is no profile that could keep a tool from the agent."""
+        return self.profile is None and not self.off
+
+    @property
     def protocol(self) -> str | None:
         """The protocol that the profile names for its agent's calls; None where it names none."""
         config = (

@@ -23,6 +23,7 @@ from tamis.protocols.manifest.reading import (
     LANGUAGES,
     ExternalScript,
     FileAccess,
+    Handler,
     Manifest,
     SecurityContext,
     ServiceMethod,
@@ -54,9 +55,8 @@ class ScriptTarget(msgspec.Struct, frozen=True):
     timeout_ms: int | None = None
 
 
-def is_script_service(manifest: Manifest) -> bool:
+def is_script_service(handler: Handler) -> bool:
     """Whether a manifest's handler is the built-in service."""
-    handler = manifest.handler
     return isinstance(handler, ServiceMethod) and (handler.service_name, handler.method_name) == (SERVICE, METHOD)
 
 

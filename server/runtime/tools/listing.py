@@ -84,7 +84,7 @@ def ranked(registry: Registry, wanted: ToolFilter, callable_now: Callable[[Tool]
         (score, tool)
         for score, tool in ranking
         if (wanted.namespace is None or tool.namespace == wanted.namespace)
-        and (not tags or tags.issubset(tool.manifest.tags))
+        and (not tags or tags.issubset(tool.brief.tags))
         and (wanted.callable is None or callable_now(tool) == wanted.callable)
     ]
 
@@ -202,7 +202,7 @@ def judged(tool: Tool, agent: AgentRules, registry: Registry) -> LeftOut | None:
     if not has_metadata(tool):
         return LeftOut(tool, "metadata", "it says neither what it does nor what it takes")
     if not tool.callable:
-        is_explicit = tool.manifest.agent_callable is False
+        is_explicit = tool.brief.agent_callable is False
         return LeftOut(
             tool, "agentCallable", f"the {_source(tool)} says agentCallable: false" if is_explicit else _UNSAID
         )
@@ -236,7 +236,7 @@ def _source(tool: Tool) -> str:
 
 def has_metadata(tool: Tool) -> bool:
     """Whether a tool says anything that a model could go by; a method that a host registered by name alone does not (seed 001 §5.2)."""
-    return bool(tool.manifest.description.strip()) or tool.manifest.parameters is not None
+    return bool(tool.brief.description.strip()) or tool.manifest.parameters is not None
 
 
 def config_hash(agent: AgentRules) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol as TypingProtocol
 
@@ -30,6 +30,48 @@ SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "__
 
 FileStamp = tuple[int, int, int, int, int]
 """Size, time of change and of status change in nanoseconds, inode and device: other when the file is (nobody can set the status change)."""
+COARSE_NS = 10_000_000
+"""What the clocks of file systems count in whose folders do not always say when something came or went (FAT, exFAT)."""
+
+
+class Listing(msgspec.Struct, array_like=True, frozen=True):
+    """What a walk takes from a folder without ignore files: the wanted files and the folders to search, in order, of so many entries."""
+
+    stamp: FileStamp
+    entries: int
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+class Listings:
+    """What the folders of a walk held. Of the folder with number ``worth`` on, one that has the stamp of ``load`` is not listed again: to ask
+    for a stamp takes a quarter of that time. What is in a folder cannot come, go or become something else without another stamp."""
+
+    def __init__(self, worth: int, load: Callable[[], Mapping[str, Listing]]) -> None:
+        self.same: list[str] = []
+        """The folders that were not listed again."""
+        self.listed: dict[str, Listing] = {}
+        """What the others held."""
+        self._worth = worth
+        self._asked = 0
+        self._load = load
+        self._kept: Mapping[str, Listing] = {}
+
+    def of(self, folder: str) -> Listing | FileStamp | None:
+        """What is kept of a folder; else the stamp that it has before it is listed, None for what is no folder."""
+        self._asked += 1
+        if self._asked == self._worth:
+            self._kept = self._load()
+        try:
+            status = os.lstat(folder)
+        except (OSError, ValueError):
+            return None
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
+        kept = self._kept.get(folder)
+        if kept is not None and kept.stamp == stamp:
+            self.same.append(folder)
+            return kept
+        return stamp if stat.S_ISDIR(status.st_mode) else None
 
 
 class FoundFile(msgspec.Struct, frozen=True):
@@ -84,9 +126,11 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     return Scan(manifests, tuple(problems), nodes)
 
 
-def definition_files(root: Path, folders: tuple[str, ...]) -> tuple[list[str], list[LoadProblem]]:
-    """The paths that ``scan`` reads, in its order, and what kept others out."""
-    files: dict[str, None] = {}
+def definition_files(
+    root: Path, folders: tuple[str, ...], lists: Listings | None = None
+) -> tuple[list[str], list[LoadProblem]]:
+    """The paths that ``scan`` reads, in its order, and what kept others out. ``lists``: what is known of the folders."""
+    files: list[str] = []
     problems: list[LoadProblem] = []
     for name in folders:
         if not can_be_path(name):
@@ -97,10 +141,8 @@ def definition_files(root: Path, folders: tuple[str, ...]) -> tuple[list[str], l
             what = "is not a folder" if os.path.exists(folder) else "does not exist"
             problems.append(LoadProblem(str(folder), f"the tool folder {what}; mend `tools` in tamis.toml"))
             continue
-        paths, more = walk_files(folder, is_definition)
-        problems.extend(more)
-        files.update(dict.fromkeys(paths))
-    return list(files), problems
+        files += _Walk(is_definition, problems, lists=lists).files_below(folder)
+    return files if len(folders) < 2 else list(dict.fromkeys(files)), problems
 
 
 def walk_files(
@@ -113,7 +155,7 @@ def walk_files(
     before: what comes or goes while it is searched is a change.
     """
     problems: list[LoadProblem] = []
-    return _walk(top, wanted, problems, folders), problems
+    return _Walk(wanted, problems, folders).files_below(top), problems
 
 
 def walk_reaches(top: Path, path: str) -> bool:
@@ -141,7 +183,9 @@ def file_stamp(path: str) -> FileStamp | None:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return _stamp(status) if stat.S_ISREG(status.st_mode) else None
+    # written out, as in ``Listings.of``: it is asked for each of ten thousand files
+    found = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
+    return found if stat.S_ISREG(status.st_mode) else None
 
 
 def _stamp(status: os.stat_result) -> FileStamp:
@@ -212,44 +256,102 @@ def is_definition(name: str) -> bool:
     return name.endswith((SUFFIX, NODE_SUFFIX)) and name not in (SUFFIX, NODE_SUFFIX)
 
 
-def _walk(
-    top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem], folders: dict[str, int] | None = None
-) -> list[str]:
-    files: list[str] = []
-    entries_left = MAX_ENTRIES
-    stack: list[tuple[str, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(str(top), 0, _outer_rules(top))]
-    while stack:
-        folder, depth, rules = stack.pop()
-        before = -1 if folders is None else folder_time(folder)
+_Rules = tuple[tuple[str, _IgnoreRules], ...]
+
+
+class _Walk:
+    """A walk of folders, bounded as a whole."""
+
+    def __init__(
+        self,
+        wanted: Callable[[str], bool],
+        problems: list[LoadProblem],
+        searched: dict[str, int] | None = None,
+        lists: Listings | None = None,
+    ) -> None:
+        self._wanted = wanted
+        self._problems = problems
+        self._searched = searched
+        self._lists = lists
+
+    def files_below(self, top: Path) -> list[str]:
+        """The wanted entries below a folder."""
+        self._files: list[str] = []
+        self._entries_left = MAX_ENTRIES
+        self._stack: list[tuple[str, int, _Rules]] = [(str(top), 0, _outer_rules(top))]
+        while self._stack and self._goes_on(*self._stack.pop()):
+            pass
+        return self._files
+
+    def _goes_on(self, folder: str, depth: int, rules: _Rules) -> bool:
+        """Searches one folder; whether the walk may go on."""
+        known = None if self._lists is None else self._lists.of(folder)
+        if (
+            isinstance(known, Listing)
+            and known.entries <= self._entries_left
+            and len(self._files) + len(known.files) < MAX_FILES
+        ):
+            self._entries_left -= known.entries
+            inside = folder if folder.endswith("/") else f"{folder}/"
+            for name in known.files:
+                if not (rules and _ignored(inside + name, False, rules)):
+                    self._files.append(inside + name)
+            if known.folders:
+                below = [inside + name for name in known.folders]
+                self._search_later(
+                    [path for path in below if not (rules and _ignored(path, True, rules))], depth, rules
+                )
+            return True
+        before = -1 if self._searched is None else folder_time(folder)
         try:
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=_name_of)
         except OSError as error:
-            problems.append(LoadProblem(folder, f"cannot be listed: {error.strerror}"))
-            continue
-        if any(entry.name in IGNORE_FILES for entry in listed):
+            self._problems.append(LoadProblem(folder, f"cannot be listed: {error.strerror}"))
+            return True
+        own = any(entry.name in IGNORE_FILES for entry in listed)
+        if own:
             rules = (*rules, *_rules_of(Path(folder)))
-        if folders is not None:
-            folders[folder] = before
-        below: list[tuple[str, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
+        if self._searched is not None:
+            self._searched[folder] = before
+        if self._lists is not None and isinstance(known, tuple) and not own:
+            self._note(self._lists, folder, known, listed)
+        return self._take(listed, folder, depth, rules)
+
+    def _take(self, listed: list[os.DirEntry[str]], folder: str, depth: int, rules: _Rules) -> bool:
+        below: list[str] = []
         for entry in listed:
-            entries_left -= 1
-            if entries_left < 0 or len(files) >= MAX_FILES:
+            self._entries_left -= 1
+            if self._entries_left < 0 or len(self._files) >= MAX_FILES:
                 limit = f"more than {MAX_FILES} manifests or {MAX_ENTRIES} files"
-                problems.append(LoadProblem(folder, f"the walk stopped here: {limit}; name narrower folders", cut=True))
-                return files
+                text = f"the walk stopped here: {limit}; name narrower folders"
+                self._problems.append(LoadProblem(folder, text, cut=True))
+                return False
             is_folder = entry.is_dir(follow_symlinks=False)
             if rules and _ignored(entry.path, is_folder, rules):
                 continue
-            if wanted(entry.name):
-                files.append(entry.path)
+            if self._wanted(entry.name):
+                self._files.append(entry.path)
             elif is_folder and entry.name not in SKIPPED_FOLDERS:
-                if depth >= MAX_DEPTH:
-                    problems.append(LoadProblem(entry.path, f"is nested deeper than {MAX_DEPTH} folders; not searched"))
-                else:
-                    below.append((entry.path, depth + 1, rules))
-        stack.extend(reversed(below))
-    return files
+                below.append(entry.path)
+        self._search_later(below, depth, rules)
+        return True
+
+    def _search_later(self, below: list[str], depth: int, rules: _Rules) -> None:
+        if depth >= MAX_DEPTH:
+            self._problems += [
+                LoadProblem(path, f"is nested deeper than {MAX_DEPTH} folders; not searched") for path in below
+            ]
+        else:
+            self._stack += [(path, depth + 1, rules) for path in reversed(below)]
+
+    def _note(self, lists: Listings, folder: str, stamp: FileStamp, listed: list[os.DirEntry[str]]) -> None:
+        files = [entry for entry in listed if self._wanted(entry.name)]
+        folders = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False)]
+        # a folder with a file's name is rare, and a clock of coarse steps is that of a file system whose folders may not tell
+        if stamp[2] % COARSE_NS and not any(entry.is_dir(follow_symlinks=False) for entry in files):
+            below = tuple(name for name in folders if name not in SKIPPED_FOLDERS)
+            lists.listed[folder] = Listing(stamp, len(listed), tuple(entry.name for entry in files), below)
 
 
 _name_of = operator.attrgetter("name")

@@ -22,13 +22,13 @@ from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import LineIndex
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.files import can_be_path
-from tamis.server.runtime.tools.builtin import is_script_service
 from tamis.server.runtime.tools.loader import FoundFile, LoadProblem, Scan, scan
 from tamis.server.runtime.tools.registry import Registry
 from tamis.server.runtime.tools.tool import RegistryError, Tool
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.embedded import SchemaExtension
+    from tamis.server.runtime.tools.reading_cache import KeptBrief
 
 
 # How a path pattern of ``securityContext.fileAccess`` is spelled, and what it stands for (sandbox spec, securityContext patterns). Pure: nothing is
@@ -152,7 +152,9 @@ def unplanted(tools: list[Tool], write_roots: Iterable[str]) -> tuple[list[Tool]
     """The tools that no tool could have put there, and an error for each of the others."""
     # standing in a tool folder makes a tool callable (ruling 34): no tool may do that for another
     writable = dict.fromkeys(write_roots, "policy.writeRoots")
-    writable |= writable_folders((tool.path, tool.manifest.security_context.file_access.allow_write) for tool in tools)
+    writable |= writable_folders(
+        (tool.path, asked) for tool in tools if (asked := tool.brief.security_context.file_access.allow_write)
+    )
     if not writable:
         return tools, []
     kept: list[Tool] = []
@@ -230,27 +232,27 @@ def tool_of(file: FoundFile, reading: ManifestReading) -> Tool | RegistryError:
 _READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 
 
-def why_unavailable(manifest: Manifest, folder: str) -> str:
+def why_unavailable(manifest: Manifest | KeptBrief, folder: str) -> str:
     """Why a tool that is registered cannot be called as the disk is now; empty when it can."""
     handler = manifest.handler
-    if isinstance(handler, ExternalScript):
-        path = os.path.join(folder, handler.script_path)
-        try:
-            mode = os.lstat(path).st_mode
-        except (OSError, ValueError):
-            return f"the script '{handler.script_path}' does not exist beside the manifest"
-        if stat.S_ISLNK(mode):
-            return f"the script '{handler.script_path}' is a symbolic link; put the file itself there"
-        if stat.S_ISDIR(mode):
-            return f"the script '{handler.script_path}' is a folder"
-        if not stat.S_ISREG(mode):
-            return f"the script '{handler.script_path}' does not exist beside the manifest"
-        readable = mode & _READ_BY_ALL == _READ_BY_ALL or os.access(path, os.R_OK)
-        return "" if readable else f"the script '{handler.script_path}' cannot be read; mend its rights"
-    if is_script_service(manifest):
+    if not isinstance(handler, ExternalScript):
+        # Services come and go while the registry stands: their handlers know (``Runner.problem``).
         return ""
-    # Services come and go while the registry stands: their handlers know (``Runner.problem``).
-    return ""
+    script = handler.script_path
+    path = f"{folder}/{script}" if folder and script and script[0] != "/" else os.path.join(folder, script)
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return f"the script '{script}' does not exist beside the manifest"
+    if mode & _READ_BY_ALL == _READ_BY_ALL and stat.S_ISREG(mode):
+        return ""
+    if stat.S_ISLNK(mode):
+        return f"the script '{script}' is a symbolic link; put the file itself there"
+    if stat.S_ISDIR(mode):
+        return f"the script '{script}' is a folder"
+    if not stat.S_ISREG(mode):
+        return f"the script '{script}' does not exist beside the manifest"
+    return "" if os.access(path, os.R_OK) else f"the script '{script}' cannot be read; mend its rights"
 
 
 def _first_error(file: FoundFile, reading: ManifestReading) -> RegistryError:

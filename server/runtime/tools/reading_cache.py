@@ -3,21 +3,21 @@
 A file in the user's own cache folder, one for each root. It only ever holds what reading gave, as plain data, and counts for a file as long as
 that file's stamp is the same. **A cache that is anybody else's, open to others, damaged, of another version or inside a folder that is read is
 as none**: nothing in a folder can bring one along. What changed shortly before it was read is not kept, because file systems count time in
-steps, and a second change within one leaves no sign. Never raises. Must not know what a tool is for.
+steps, and a second change within one leaves no sign. What lists show of a manifest is read at once, the rest when it is asked for. Never
+raises. Must not know what a tool is for.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import operator
 import os
 import secrets
 import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from tamis.protocols.manifest.reading import Execution, Handler, Manifest, Secur
 from tamis.protocols.model import Example
 from tamis.protocols.schema.words import is_object
 from tamis.server.runtime.store.folders import cache_folder, make_private
-from tamis.server.runtime.tools.loader import FileStamp
+from tamis.server.runtime.tools.loader import FileStamp, Listing
 from tamis.server.runtime.tools.tool import RegistryError
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -37,7 +37,7 @@ MAX_ENTRY_BYTES = 256 * 1024
 MAX_CACHES = 16
 """Roots that have a cache; the one that was written longest ago makes room."""
 FOLDER = "manifests"
-_FORMAT = 1
+_FORMAT = 2
 _HANDLERS: dict[str, type[Any]] = {kind.__name__: kind for kind in Handler.__args__}
 
 
@@ -48,74 +48,126 @@ class Kept(msgspec.Struct, frozen=True):
     error: RegistryError | None = None
 
 
-class _Record(msgspec.Struct, array_like=True):
-    """A manifest as plain data; schemas are taken from ``raw``, where they stand."""
+class KeptBrief(msgspec.Struct, array_like=True, eq=False):
+    """What lists and registries ask of a manifest."""
 
     tool_id: str
+    version: str
     display_name: str
     description: str
-    version: str
-    handler: tuple[str, dict[str, Any]]
-    security_context: SecurityContext
-    examples: list[dict[str, Any]]
     tags: tuple[str, ...]
     aliases: tuple[str, ...]
     agent_callable: bool | None
+    dependencies: dict[str, str]
+    vcp_command: str | None
+    handler: Any
+    """In the file the number of a handler, for most tools have one that others have too."""
+    security_context: Any
+    """In the file the number of one."""
+    rest: bytes
+
+    def whole(self) -> Manifest:
+        """The manifest."""
+        rest = _rest_decoder().decode(self.rest)
+        parameters = rest.raw.get("parameters")
+        return Manifest(
+            self.tool_id,
+            self.display_name,
+            self.description,
+            self.version,
+            self.handler,
+            parameters=parameters if is_object(parameters) else None,
+            output=rest.raw.get("output"),
+            security_context=self.security_context,
+            examples=tuple(Example(**words) for words in rest.examples),
+            tags=self.tags,
+            aliases=self.aliases,
+            agent_callable=self.agent_callable,
+            protocol_config=rest.protocol_config,
+            execution=rest.execution,
+            dependencies=self.dependencies,
+            env=rest.env,
+            raw=rest.raw,
+        )
+
+
+class _Rest(msgspec.Struct, array_like=True):
+    """What else a manifest holds, as plain data; schemas are taken from ``raw``, where they stand."""
+
+    examples: list[dict[str, Any]]
     protocol_config: dict[str, str]
     execution: Execution
-    dependencies: dict[str, str]
     env: dict[str, str]
     raw: dict[str, Any]
 
 
-class _Entry(msgspec.Struct, array_like=True):
+class KeptFile(msgspec.Struct, array_like=True, eq=False):
+    """A file with what it gave."""
+
     path: str
     stamp: FileStamp
-    record: _Record | None
+    brief: KeptBrief | None
     error: RegistryError | None
 
 
-def load(root: Path, searched: Iterable[str], how: object) -> dict[str, tuple[FileStamp, Kept]]:
-    """What is kept of a root that is read in this way (``how``), by path; empty where nothing is. ``searched``: the folders that are read."""
+class KeptRoot(msgspec.Struct, array_like=True, eq=False):
+    """What is kept of a root. Each file and folder counts while its stamp is the same."""
+
+    handlers: list[tuple[str, dict[str, Any]]] = []
+    contexts: list[SecurityContext] = []
+    folders: dict[str, Listing] = {}
+    files: list[KeptFile] = []
+
+
+def load(root: Path, searched: Iterable[str], how: object) -> KeptRoot:
+    """What is kept of a root that is read in this way (``how``); empty where nothing is. ``searched``: the folders that are read."""
     folder = _folder(root, searched)
     data = None if folder is None else _own_bytes(folder, _file_name(root))
     head = _head(root, how)
     if data is None or not data.startswith(head):
-        return {}
+        return KeptRoot()
     body = memoryview(data)[len(head) :]
     if zlib.crc32(body[4:]).to_bytes(4, "big") != bytes(body[:4]):
-        return {}
-    by_path: dict[str, tuple[FileStamp, Kept]] = {}
+        return KeptRoot()
     try:
-        for entry in _decoder().decode(body[4:]):
-            manifest = None if entry.record is None else _manifest(entry.record)
-            by_path[entry.path] = entry.stamp, Kept(manifest, entry.error)
-    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError):
-        return {}
-    return by_path
+        kept = _decoder().decode(body[4:])
+        handlers: list[Any] = [_HANDLERS[kind](**words) for kind, words in kept.handlers]
+        for file in kept.files:
+            brief = file.brief
+            if brief is not None:
+                brief.handler = handlers[brief.handler]
+                brief.security_context = kept.contexts[brief.security_context]
+    except (msgspec.MsgspecError, RecursionError, KeyError, IndexError, TypeError, ValueError):
+        return KeptRoot()
+    return kept
 
 
-def store(root: Path, searched: Iterable[str], how: object, kept: Mapping[str, tuple[FileStamp, Kept]]) -> None:
+def store(
+    root: Path,
+    searched: Iterable[str],
+    how: object,
+    files: Mapping[str, tuple[FileStamp, Kept]],
+    folders: Mapping[str, Listing],
+) -> None:
     """Keeps these for the next process; where that cannot be, nothing is kept."""
     folder = _folder(root, searched)
     if folder is None:
         return
-    encoder = msgspec.msgpack.Encoder()
+    writer = _Writer()
     entries: list[msgspec.Raw] = []
     total = 0
-    for path, (stamp, known) in kept.items():
-        try:
-            record = None if known.manifest is None else _record(known.manifest)
-            entry = encoder.encode(_Entry(path, stamp, record, known.error))
-        except (msgspec.MsgspecError, OverflowError, RecursionError, TypeError, ValueError):
-            continue  # a number or a text that this form has not: the file is read each time
-        if len(entry) > MAX_ENTRY_BYTES:
+    for path, (stamp, known) in files.items():
+        entry = writer.entry(path, stamp, known)
+        if entry is None or len(entry) > MAX_ENTRY_BYTES:
             continue
         total += len(entry)
-        if total > MAX_BYTES - 4096:
+        if total > MAX_BYTES // 2:
             break
         entries.append(msgspec.Raw(entry))
-    body = encoder.encode(entries)
+    try:
+        body = writer.encoder.encode([writer.handlers, writer.contexts, folders, entries])
+    except (OverflowError, TypeError, ValueError):
+        return
     try:
         make_private(folder.parent)
         make_private(folder)
@@ -123,6 +175,71 @@ def store(root: Path, searched: Iterable[str], how: object, kept: Mapping[str, t
         _make_room(folder)
     except OSError:
         return
+
+
+class _Writer:
+    """Writes entries, and what they share once."""
+
+    def __init__(self) -> None:
+        self.encoder = msgspec.msgpack.Encoder()
+        self.handlers: list[msgspec.Raw] = []
+        self.contexts: list[msgspec.Raw] = []
+        self._numbers: dict[tuple[int, bytes], int] = {}
+
+    def entry(self, path: str, stamp: FileStamp, known: Kept) -> bytes | None:
+        """A file's entry; None for what this form cannot hold or would not give back as it was: that file is read each time."""
+        encode = self.encoder.encode
+        manifest = known.manifest
+        try:
+            if manifest is None:
+                return encode(KeptFile(path, stamp, None, known.error))
+            handler = manifest.handler
+            written = encode((type(handler).__name__, _plain(handler)))
+            brief = _brief(manifest, self._number(self.handlers, written), self._shared_context(manifest), encode)
+            entry = encode(KeptFile(path, stamp, brief, known.error))
+            again = _file_decoder().decode(entry).brief
+            if again is None:
+                return None
+            again.handler, again.security_context = handler, manifest.security_context
+            return entry if again.whole() == manifest else None
+        except (msgspec.MsgspecError, OverflowError, RecursionError, TypeError, ValueError):
+            return None
+
+    def _shared_context(self, manifest: Manifest) -> int:
+        return self._number(self.contexts, self.encoder.encode(manifest.security_context))
+
+    def _number(self, table: list[msgspec.Raw], written: bytes) -> int:
+        """The place of a value in a table, where it is put if it is new."""
+        key = id(table), written
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(table)
+            table.append(msgspec.Raw(written))
+        return number
+
+
+def _brief(manifest: Manifest, handler: int, context: int, encode: Callable[[object], bytes]) -> KeptBrief:
+    rest = _Rest(
+        [_plain(example) for example in manifest.examples],
+        manifest.protocol_config,
+        manifest.execution,
+        manifest.env,
+        manifest.raw,
+    )
+    return KeptBrief(
+        manifest.tool_id,
+        manifest.version,
+        manifest.display_name,
+        manifest.description,
+        manifest.tags,
+        manifest.aliases,
+        manifest.agent_callable,
+        manifest.dependencies,
+        manifest.vcp_command,
+        handler,
+        context,
+        encode(rest),
+    )
 
 
 def _folder(root: Path, searched: Iterable[str]) -> Path | None:
@@ -205,32 +322,18 @@ def _make_room(folder: Path) -> None:
 
 
 @functools.cache
-def _decoder() -> msgspec.msgpack.Decoder[list[_Entry]]:
-    return msgspec.msgpack.Decoder(list[_Entry])
+def _decoder() -> msgspec.msgpack.Decoder[KeptRoot]:
+    return msgspec.msgpack.Decoder(KeptRoot)
 
 
-def _record(manifest: Manifest) -> _Record:
-    fields: dict[str, Any] = {name: getattr(manifest, name) for name in _Record.__struct_fields__}
-    handler = manifest.handler
-    fields["handler"] = (type(handler).__name__, _plain(handler))
-    fields["examples"] = [_plain(example) for example in manifest.examples]
-    return _Record(**fields)
+@functools.cache
+def _file_decoder() -> msgspec.msgpack.Decoder[KeptFile]:
+    return msgspec.msgpack.Decoder(KeptFile)
 
 
-_fields_of = operator.attrgetter(*_Record.__struct_fields__)
-
-
-def _manifest(record: _Record) -> Manifest:
-    fields: dict[str, Any] = dict(zip(_Record.__struct_fields__, _fields_of(record), strict=True))
-    kind, words = record.handler
-    fields["handler"] = _HANDLERS[kind](**words)
-    fields["examples"] = tuple(Example(**words) for words in record.examples)
-    parameters = record.raw.get("parameters")
-    return Manifest(
-        **fields,
-        parameters=parameters if is_object(parameters) else None,
-        output=record.raw.get("output"),
-    )
+@functools.cache
+def _rest_decoder() -> msgspec.msgpack.Decoder[_Rest]:
+    return msgspec.msgpack.Decoder(_Rest)
 
 
 def _plain(struct: msgspec.Struct) -> dict[str, Any]:

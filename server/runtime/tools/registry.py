@@ -7,7 +7,7 @@ conflicts follow ruling 35. Replaced as a whole, never changed. Must not know fa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -85,12 +85,7 @@ class Registry:
         for tool in tools:
             self._register(tool, on_conflict)
         self._check_dependencies()
-        self.tools: list[Tool] = [
-            self._versions[tool_id][version]
-            for tool_id in sorted(self._versions)
-            for version in newest_first(self._versions[tool_id])
-            if self._versions[tool_id][version].listed
-        ]
+        self.tools: list[Tool] = list(self._in_order())
         """All tools that lists show, by id and then version, newest first."""
         self._name(on_conflict)
         self._spellings: dict[str, tuple[str, ...]] | None = None
@@ -101,11 +96,23 @@ class Registry:
 
     # Filling
 
+    def _in_order(self) -> Iterator[Tool]:
+        for tool_id in sorted(self._versions):
+            versions = self._versions[tool_id]
+            for version in newest_first(versions) if len(versions) > 1 else versions:
+                tool = versions[version]
+                if tool.listed:
+                    yield tool
+
     def _register(self, tool: Tool, policy: ConflictPolicy) -> None:
-        versions = self._versions.setdefault(tool.tool_id, {})
-        there = versions.get(tool.version)
+        brief = tool.brief
+        versions = self._versions.get(brief.tool_id)
+        if versions is None:
+            self._versions[brief.tool_id] = {brief.version: tool}
+            return
+        there = versions.get(brief.version)
         if there is None:
-            versions[tool.version] = tool
+            versions[brief.version] = tool
             return
         if there is tool:
             return
@@ -130,6 +137,8 @@ class Registry:
         # the paths of workflows lead to them also where lists show them by another name
         unlisted = [tool for versions in self._versions.values() for tool in versions.values() if not tool.listed]
         for tool in [*self.tools, *(tool for tool in unlisted if tool.origin == "workflow")]:
+            if not (tool.brief.aliases or tool.brief.vcp_command):
+                continue
             for name in tool.names[1:]:
                 owners.setdefault(name, {}).setdefault(tool.tool_id, tool)
         for name, claims in owners.items():
@@ -151,18 +160,18 @@ class Registry:
     def _check_dependencies(self) -> None:
         """Finds gaps and circles between tools (D91): such a tool stays in lists, and says why it cannot be called."""
         needing = [
-            tool for versions in self._versions.values() for tool in versions.values() if tool.manifest.dependencies
+            tool for versions in self._versions.values() for tool in versions.values() if tool.brief.dependencies
         ]
         if not needing:
             return
         edges: dict[Node, list[tuple[str, Node]]] = {
-            (tool.tool_id, tool.version): edges_of(tool.manifest.dependencies, self._known) for tool in needing
+            (tool.tool_id, tool.version): edges_of(tool.brief.dependencies, self._known) for tool in needing
         }
         cycles = circles({node: [target for _, target in targets] for node, targets in edges.items()})
         reasons: dict[Node, str] = {}
         for tool in needing:
             node = (tool.tool_id, tool.version)
-            faults = faults_of(node, tool.manifest.dependencies, self._known, cycles.get(node, {}))
+            faults = faults_of(node, tool.brief.dependencies, self._known, cycles.get(node, {}))
             if faults:
                 reasons[node] = faults[0].text
                 self.errors += [
@@ -286,7 +295,7 @@ class Registry:
     def _spelled(self) -> dict[str, tuple[str, ...]]:
         spellings: dict[str, list[tuple[str, str]]] = {}
         for tool in self.tools:
-            handler = tool.manifest.handler
+            handler = tool.brief.handler
             if isinstance(handler, ServiceMethod):
                 names = [name for name in tool.names[1:] if self._names.get(name) == tool.tool_id]
                 for spelling, head in method_spellings(tool.tool_id, handler.service_name, handler.method_name, names):
@@ -322,9 +331,9 @@ class Registry:
             return tool_id, newest_first({version, *(there[1] if there is not None else ())})
 
         edges = {
-            (tool.tool_id, tool.version): [target for _, target in edges_of(tool.manifest.dependencies, known)]
+            (tool.tool_id, tool.version): [target for _, target in edges_of(tool.brief.dependencies, known)]
             for tool in self.tools
-            if tool.manifest.dependencies
+            if tool.brief.dependencies
         }
         edges[node] = [target for _, target in edges_of(dependencies, known)]
         return faults_of(node, dependencies, known, circles(edges).get(node, {}))

@@ -152,7 +152,7 @@ def _read(path: str, text: object, settings: Settings, extensions: Sequence[Sche
 
 def _beside(manifest: Manifest) -> str:
     """What a manifest asks for in its own folder, which one of a source does not have; empty for nothing."""
-    if not isinstance(manifest.handler, (ServiceMethod, McpTool, OtherHandler)) or is_script_service(manifest):
+    if not isinstance(manifest.handler, (ServiceMethod, McpTool, OtherHandler)) or is_script_service(manifest.handler):
         return "runs a script beside its manifest, and what a source gives stands in no folder; put manifest and script into a tool folder"
     if manifest.execution.files:
         return "names `execution.files`, and what a source gives stands in no folder; leave them out"

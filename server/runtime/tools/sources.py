@@ -9,6 +9,7 @@ ruling 35 decides; Tamis's own tools give way to everybody's. Must not know what
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ from tamis.server.runtime.tools.loader import (
     SUFFIX,
     FileStamp,
     FoundFile,
+    Listings,
     definition_files,
     file_stamp,
     read_manifest_file,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from tamis.protocols.manifest.embedded import SchemaExtension
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.runtime.tools.host_services import HostServices
+    from tamis.server.runtime.tools.reading_cache import KeptRoot
 
 
 # The files of the setting ``schemaExtension``: rules that manifests have to fit besides those of Tamis (T4).
@@ -145,15 +148,14 @@ def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
     """Reads the definitions below the configured folders. Never raises; safe in a thread."""
     began = time.time_ns()
     how = (settings.strict_json, settings.handlers, extensions_of(root, settings))
-    paths, problems = definition_files(root, settings.tools)
+    cache = _Cache(root, settings, how) if known is None else None
+    paths, problems = definition_files(root, settings.tools, None if cache is None else cache.lists)
     paths.sort(key=lambda path: path.endswith(NODE_SUFFIX))  # node definitions come behind manifests
-    cached = known is None and len(paths) >= WORTH
-    if cached:
-        with uncollected():
-            before = _from_cache(root, settings, how)
-    else:
-        before = known or {}
+    before = known or {}
+    if cache is not None and len(paths) >= WORTH:
+        before = cache.files()
     read: Known = {}
+    again: list[str] = []
     for path in paths:
         earlier = before.get(path)
         if earlier is not None and earlier.how != how:
@@ -161,13 +163,14 @@ def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
         if earlier is not None and earlier.stamp is not None and earlier.stamp == file_stamp(path):
             read[path] = _as_known(earlier)
             continue
+        again.append(path)
         file = read_manifest_file(path)
         if isinstance(file, FoundFile):
             read[path] = _known(file, earlier, root, settings, how, began)
         else:
             problems.append(file)
-    if cached:
-        _to_cache(root, settings, how, read, before)
+    if cache is not None and len(paths) >= WORTH:
+        cache.store(read, again, began)
     errors = [load_error(problem) for problem in problems]
     flows = workflow_definitions(root, settings)
     for file in flows.files:
@@ -202,43 +205,66 @@ def _as_known(earlier: KnownFile) -> KnownFile:
     return earlier if now is earlier.meaning else msgspec.structs.replace(earlier, meaning=now)
 
 
-def _from_cache(root: Path, settings: Settings, how: tuple[object, ...]) -> Known:
-    from tamis.server.runtime.tools.reading_cache import load
+class _Cache:
+    """What the process before kept of a root; looked for only where there are many folders or definitions."""
 
-    return {
-        path: KnownFile(
-            how,
-            stamp,
-            "",
-            Meaning(
-                () if kept.manifest is None else (Tool(kept.manifest, path),),
-                () if kept.error is None else (kept.error,),
-            ),
-        )
-        for path, (stamp, kept) in load(root, settings.tools, how).items()
-    }
+    def __init__(self, root: Path, settings: Settings, how: tuple[object, ...]) -> None:
+        self._root, self._settings, self._how = root, settings, how
+        self.lists = Listings(WORTH, lambda: self._kept.folders)
+
+    @functools.cached_property
+    def _kept(self) -> KeptRoot:
+        from tamis.server.runtime.tools.reading_cache import load
+
+        with uncollected():
+            return load(self._root, self._settings.tools, self._how)
+
+    def files(self) -> Known:
+        """The files that were read."""
+        how = self._how
+        with uncollected():
+            return {
+                kept.path: KnownFile(
+                    how,
+                    kept.stamp,
+                    "",
+                    Meaning(
+                        ()
+                        if kept.brief is None
+                        else (Tool(kept.brief, kept.path, folder=kept.path[: kept.path.rfind("/")] or "/"),),
+                        () if kept.error is None else (kept.error,),
+                    ),
+                )
+                for kept in self._kept.files
+            }
+
+    def store(self, read: Known, again: list[str], began: int) -> None:
+        """Keeps what was read for the next process, where that is much more than is kept; ``again``: the files that were read anew."""
+        kept, lists, limit = self._kept.folders, self.lists, began - STEP_NS
+        new = sum(1 for path in again if (file := read.get(path)) and file.stamp and path.endswith(SUFFIX))
+        listed = {folder: now for folder, now in lists.listed.items() if max(now.stamp[1], now.stamp[2]) <= limit}
+        other = sum(1 for folder, now in listed.items() if (old := kept.get(folder)) is None or old.stamp != now.stamp)
+        if _is_little(new, len(read)) and _is_little(other, len(listed) + len(lists.same)):
+            return
+        listed |= {folder: kept[folder] for folder in lists.same}
+        from tamis.server.runtime.tools.reading_cache import Kept, store
+
+        files = {
+            path: (
+                file.stamp,
+                Kept(
+                    next((tool.manifest for tool in file.meaning.tools), None),
+                    next(iter(file.meaning.errors), None),
+                ),
+            )
+            for path, file in read.items()
+            if file.stamp is not None and path.endswith(SUFFIX)
+        }
+        store(self._root, self._settings.tools, self._how, files, listed)
 
 
-def _to_cache(root: Path, settings: Settings, how: tuple[object, ...], read: Known, before: Known) -> None:
-    """Keeps what was read for the next process, where that is much more than is kept."""
-    fit = {path: file for path, file in read.items() if file.stamp is not None and path.endswith(SUFFIX)}
-    new = sum(1 for path, file in fit.items() if (there := before.get(path)) is None or there.stamp != file.stamp)
-    if new < WORTH // 2 and new * 20 < len(fit):
-        return
-    from tamis.server.runtime.tools.reading_cache import Kept, store
-
-    kept = {
-        path: (
-            file.stamp,
-            Kept(
-                next((tool.manifest for tool in file.meaning.tools), None),
-                next(iter(file.meaning.errors), None),
-            ),
-        )
-        for path, file in fit.items()
-        if file.stamp is not None
-    }
-    store(root, settings.tools, how, kept)
+def _is_little(new: int, among: int) -> bool:
+    return new == 0 or (new < WORTH // 2 and new * 20 < among)
 
 
 def definitions(root: Path, settings: Settings) -> Definitions:
@@ -285,14 +311,17 @@ def read_definition(
 
 def as_it_is(meaning: Meaning) -> Meaning:
     """What a file that did not change defines as the disk is now: the scripts of its tools may have come or gone."""
-    if all(why_unavailable(tool.manifest, tool.folder) == tool.reason for tool in meaning.tools):
+    tools = meaning.tools
+    for tool in tools:
+        if why_unavailable(tool.brief, tool.folder) != tool.reason:
+            break
+    else:
         return meaning
-    reasons = [why_unavailable(tool.manifest, tool.folder) for tool in meaning.tools]
-    tools = (
-        tool if reason == tool.reason else Tool(tool.manifest, tool.path, available=not reason, reason=reason)
-        for reason, tool in zip(reasons, meaning.tools, strict=True)
+    reasons = [why_unavailable(tool.brief, tool.folder) for tool in tools]
+    standing = (
+        tool if tool.reason == reason else tool.standing(reason) for tool, reason in zip(tools, reasons, strict=True)
     )
-    return Meaning(tuple(tools), meaning.errors)
+    return Meaning(tuple(standing), meaning.errors)
 
 
 def gathered(meanings: Iterable[Meaning], write_roots: Iterable[str]) -> Found:
@@ -338,16 +367,18 @@ def compose(gathering: Found, root: Path, settings: Settings, services: HostServ
 def composed(gathering: Found, settings: Settings, service_tools: Iterable[Tool], own: Iterable[Tool]) -> Registry:
     """The registry of what was read, the methods that a host has ``given``, and Tamis's ``own`` tools."""
     tools = [*gathering.tools, *service_tools]
-    if any(tool.origin == "workflow" for tool in tools):
+    origins = {tool.origin for tool in tools}
+    if "workflow" in origins:
         from tamis.server.runtime.tools.workflows import told_apart
 
         tools = told_apart(tools, settings.on_conflict)
-    taken = {name for tool in tools for name in tool.names}
+    taken = {tool.brief.tool_id for tool in tools}
+    taken.update(name for tool in tools if tool.brief.aliases or tool.brief.vcp_command for name in tool.names)
     tools += [tool for tool in own if taken.isdisjoint(tool.names)]
-    if any(isinstance(tool, NodeTool) for tool in tools):
+    if "node" in origins:
         tools = _implemented(tools, settings)
     registry = Registry(tools, errors=gathering.errors, on_conflict=settings.on_conflict)
-    if any(tool.origin in ("workflow", "node") for tool in tools):
+    if "workflow" in origins or "node" in origins:
         from tamis.server.runtime.tools.workflow_secrets import with_marks
 
         marked = with_marks(tools, registry)

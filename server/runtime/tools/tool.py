@@ -14,6 +14,7 @@ from tamis.protocols.model import ToolHint
 if TYPE_CHECKING:
     from tamis.protocols.contract import ErrorType
     from tamis.protocols.schema.plan import Plan
+    from tamis.server.runtime.tools.reading_cache import KeptBrief
 
 Origin = Literal["manifest", "workflow", "node", "host", "builtin"]
 """Where a tool's definition comes from: a manifest or workflow file, a node definition, a service of the host, Tamis itself."""
@@ -23,13 +24,13 @@ class Tool:
     """A registered tool: its manifest, where it stands, and its compiled parameter plan."""
 
     __slots__ = (
-        *("_output_plan", "_plan", "_secretive", "_targets", "available", "folder", "listed"),
-        *("manifest", "origin", "path", "problem_type", "reason"),
+        *("_manifest", "_output_plan", "_plan", "_secretive", "_targets", "available", "brief", "folder", "listed"),
+        *("origin", "path", "problem_type", "reason"),
     )
 
     def __init__(
         self,
-        manifest: Manifest,
+        manifest: Manifest | KeptBrief,
         path: str,
         *,
         available: bool = True,
@@ -39,7 +40,9 @@ class Tool:
         folder: str | None = None,
     ) -> None:
         """``listed``: whether lists, prompts and searches show it; ``folder``: where its script is, unless that is beside its file."""
-        self.manifest = manifest
+        self.brief: Manifest | KeptBrief = manifest
+        """The manifest as far as registries and lists ask of it."""
+        self._manifest: Manifest | None = None
         self.listed = listed
         self.origin: Origin = origin
         self.path = path
@@ -59,12 +62,25 @@ class Tool:
         twin.available, twin.reason, twin.problem_type = False, reason, problem_type
         return twin
 
+    def standing(self, reason: str) -> Tool:
+        """The same tool as the disk is now: it cannot be called for this reason, or can where that is empty."""
+        twin = copy.copy(self)
+        twin.available, twin.reason = not reason, reason
+        return twin
+
     def defined_by(self, manifest: Manifest) -> Self:
         """The same tool with another manifest; tools are shared by registries, so none is changed."""
         twin = copy.copy(self)
-        twin.manifest = manifest
+        twin.brief = twin._manifest = manifest
         twin._plan = twin._output_plan = twin._secretive = twin._targets = None
         return twin
+
+    @property
+    def manifest(self) -> Manifest:
+        """The definition as a whole."""
+        if self._manifest is None:
+            self._manifest = self.brief if isinstance(self.brief, Manifest) else self.brief.whole()
+        return self._manifest
 
     @property
     def content(self) -> object:
@@ -74,29 +90,31 @@ class Tool:
     @property
     def tool_id(self) -> str:
         """The manifest's ``toolId``."""
-        return self.manifest.tool_id
+        return self.brief.tool_id
 
     @property
     def version(self) -> str:
         """The manifest's ``version``."""
-        return self.manifest.version
+        return self.brief.version
 
     @property
     def namespace(self) -> str:
         """What stands before the colon of the id, or an empty text."""
-        return self.manifest.namespace
+        head, colon, _ = self.brief.tool_id.partition(":")
+        return head if colon else ""
 
     @property
     def callable(self) -> bool:
         """Whether agents may call it: a manifest in a tool folder may unless it says no, a host's method only if it says so (ruling 34)."""
-        return self.manifest.agent_callable is True or (self.manifest.agent_callable is None and self.origin != "host")
+        says = self.brief.agent_callable
+        return says is True or (says is None and self.origin != "host")
 
     @property
     def kind(self) -> Literal["tool", "workflow", "service"]:
         """What lists call it: a script or another program, a workflow, or a method of a service."""
         if self.origin == "workflow":
             return "workflow"
-        return "service" if isinstance(self.manifest.handler, ServiceMethod) else "tool"
+        return "service" if isinstance(self.brief.handler, ServiceMethod) else "tool"
 
     @property
     def plan(self) -> Plan:
@@ -138,8 +156,9 @@ class Tool:
     @property
     def names(self) -> tuple[str, ...]:
         """Every name that a call may use: the id, the aliases, the VCP command (A16, V18)."""
-        vcp = self.manifest.vcp_command
-        return (self.manifest.tool_id, *self.manifest.aliases, *((vcp,) if vcp else ()))
+        brief = self.brief
+        vcp = brief.vcp_command
+        return (brief.tool_id, *brief.aliases, *((vcp,) if vcp else ()))
 
     def hint(self) -> ToolHint:
         """What a reader may know of it."""

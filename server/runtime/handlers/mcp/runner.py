@@ -81,7 +81,7 @@ class McpRunner:
 
     def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the server cannot be used."""
-        handler = tool.manifest.handler
+        handler = tool.brief.handler
         assert isinstance(handler, McpTool)
         return services.mcp.problem(handler.server)
 

@@ -222,4 +222,4 @@ MATCH_KEY = "x-match"
 def match_of(manifest: Manifest, match: object) -> Match:
     """How an example's output is compared; ``given`` is what stands at ``x-match``. The records of the script service hold logs that
     nobody can foresee."""
-    return "partial" if match == "partial" or is_script_service(manifest) else "equal"
+    return "partial" if match == "partial" or is_script_service(manifest.handler) else "equal"

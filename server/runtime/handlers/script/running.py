@@ -201,7 +201,7 @@ async def run_script(call: Invocation) -> None:
     judge(outcome, tool, limits, secrets, context.settings.protocol.stderr_fails, result, has_environment=installed)
     for line in result.logs[:MAX_TOLD_LINES]:
         trail.step(6, line)
-    if is_script_service(tool.manifest):
+    if is_script_service(tool.manifest.handler):
         mirror(result)
     trail.step(7, f"the result is {result.status}")
 

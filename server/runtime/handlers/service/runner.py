@@ -39,7 +39,7 @@ class ServiceRunner:
 
     def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the service cannot be called."""
-        handler = tool.manifest.handler
+        handler = tool.brief.handler
         assert isinstance(handler, ServiceMethod)
         service, method = handler.service_name, handler.method_name
         if is_own(service):
