@@ -293,6 +293,8 @@ class Document(msgspec.Struct):
 
 MAX_BLOCK_CHARS = 16 * 1024 * 1024
 MAX_NAME_CHARS = 256
+MCP_META = "dev.tamis/"
+"""Prefix of our keys in MCP's ``_meta``: a domain backwards, as MCP wants it."""
 MAX_PARAMS = 10_000
 MAX_STEPS = 1_000
 MAX_DEPTH = 64

@@ -17,7 +17,7 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.contract import Loss
 from tamis.protocols.convert.plain import reading_of
 from tamis.protocols.jsontext.tree import JsonNode, Member
-from tamis.protocols.model import Block, Diag, Json, ReadOptions, ToolHint, escape_pointer
+from tamis.protocols.model import MCP_META, Block, Diag, Json, ReadOptions, ToolHint, escape_pointer
 from tamis.protocols.plugins import extras_of, find_protocol
 from tamis.protocols.writing.values import Expectations, as_text, fault_of, json_text
 
@@ -33,7 +33,7 @@ TITLES: dict[str, str] = {
     "anthropic": "Anthropic's tool_use",
     "mcp": "MCP's tools/call",
 }
-TOOL_ID_META = "tamis/toolId"
+TOOL_ID_META = f"{MCP_META}toolId"
 """The key in MCP's ``_meta`` under which a changed tool id stays."""
 _LENGTHS: dict[str, int] = {"openai": 64, "anthropic": 128, "mcp": 64}
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")

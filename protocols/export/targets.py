@@ -20,13 +20,11 @@ from tamis.protocols.export.roots import CHOICES, Inliner, flat_root, object_roo
 from tamis.protocols.export.shape import map_parts, type_name
 from tamis.protocols.export.subset import Rules, Subset
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
-from tamis.protocols.model import Json
+from tamis.protocols.model import MCP_META, Json
 from tamis.protocols.prompt.parameters import Parameter, parameters_of
 from tamis.protocols.schema.secrets import mask, without_secret_values
 from tamis.protocols.schema.words import is_constraint, is_list, is_object, types_of
 
-META = "dev.tamis/"
-"""Prefix of our keys in MCP's ``_meta``."""
 _PARAMETERS = "/parameters"
 _OPENAI_ROOT = (*CHOICES, "enum", "const", "not")
 _BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "pattern")
@@ -81,11 +79,11 @@ def _mcp(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
         what = "an output schema must be of type object at its root: clients refuse the tool otherwise"
         losses.add("output-dropped", "/output", what)
     definition["annotations"] = {"title": manifest.display_name, **_hints(manifest)}
-    meta: dict[str, Any] = {f"{META}toolId": manifest.tool_id, f"{META}version": manifest.version}
+    meta: dict[str, Any] = {f"{MCP_META}toolId": manifest.tool_id, f"{MCP_META}version": manifest.version}
     if manifest.tags:
-        meta[f"{META}tags"] = list(manifest.tags)
+        meta[f"{MCP_META}tags"] = list(manifest.tags)
     if manifest.examples:
-        meta[f"{META}examples"] = worked_calls(manifest)
+        meta[f"{MCP_META}examples"] = worked_calls(manifest)
     definition["_meta"] = meta
     return definition
 

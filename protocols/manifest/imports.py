@@ -31,7 +31,7 @@ from tamis.protocols.manifest.imported import (
     title_of,
 )
 from tamis.protocols.manifest.reading import is_semver, tool_id_fault
-from tamis.protocols.model import Json
+from tamis.protocols.model import MCP_META, Json
 from tamis.protocols.schema.words import JSON_TYPES, is_list, is_object
 
 MAX_TOOLS = 500
@@ -307,10 +307,6 @@ def _annotations(hints: Json, manifest: dict[str, Json], say: Say) -> None:
 # of ``tools/list`` as it comes: the answer, its result, the list, or one tool.
 
 
-META = "dev.tamis/"
-"""Prefix of what Tamis itself adds to a tool's ``_meta``."""
-
-
 def import_mcp(data: Json, server: str) -> Imported:
     """The tools of a listing, called on ``server`` (its name in the operator's settings). Never raises."""
     listing, base = _listing(data)
@@ -361,7 +357,7 @@ def _called(tool: ImportedTool, item: dict[str, Json], server: str) -> ImportedT
     notes = [note for note in tool.notes if note.code != "handler-missing"]
     meta = item.get("_meta")
     if is_object(meta):
-        own = {key.removeprefix(META): value for key, value in meta.items() if key.startswith(META)}
+        own = {key.removeprefix(MCP_META): value for key, value in meta.items() if key.startswith(MCP_META)}
         if own and len(own) == len(meta):
             notes = [note for note in notes if not note.path.endswith("/_meta")]
         _restore(manifest, own)

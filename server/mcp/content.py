@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.protocols.export.targets import META
+from tamis.protocols.model import MCP_META
 from tamis.protocols.observation import observation
 from tamis.server.mcp.revisions import Peer, as_object, completed
 
@@ -32,12 +32,12 @@ LINKS_SINCE = "2025-06-18"
 def call_result(result: ExecutionResult, peer: Peer, *, has_schema: bool, kept: str = "") -> dict[str, Any]:
     """The result of ``tools/call``. ``has_schema``: the tool was listed with an ``outputSchema``, which its structured content must fit.
     ``kept``: where the whole result can be read."""
-    meta: dict[str, Any] = {f"{META}status": result.status, f"{META}callId": result.call_id}
+    meta: dict[str, Any] = {f"{MCP_META}status": result.status, f"{MCP_META}callId": result.call_id}
     if kept:
-        meta[f"{META}result"] = kept
+        meta[f"{MCP_META}result"] = kept
     if result.status != "success":
         if result.error is not UNSET:
-            meta[f"{META}errorType"] = result.error.type
+            meta[f"{MCP_META}errorType"] = result.error.type
         content: dict[str, Any] = {"content": [_text(_told(result))], "isError": True, "_meta": meta}
         return completed(peer, content)
     output = None if result.output is UNSET else result.output

@@ -161,7 +161,7 @@ def test_mcp_requests_keep_the_tool_id_that_they_cannot_use() -> None:  # intero
     requests = json.loads(convert(calls, "mcp").text)
     names = [one["params"]["name"] for one in requests]
     assert names == ["core_a_2", "core_a", "core_a_3", "core_a_2"]
-    assert [one["params"].get("_meta", {}).get("tamis/toolId") for one in requests] == [
+    assert [one["params"].get("_meta", {}).get("dev.tamis/toolId") for one in requests] == [
         "core:a",
         None,
         "core.a",
