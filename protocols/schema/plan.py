@@ -196,6 +196,7 @@ class Plan:
         "issues",
         "names",
         "schema",
+        "usable",
     )
 
     def __init__(
@@ -204,6 +205,8 @@ class Plan:
         """``issues`` and ``names`` spare the looks at the whole schema where they are known."""
         self.schema = schema
         self.issues: list[SchemaIssue] = check_schema(schema) if issues is None else issues
+        self.usable = not any(issue.severity == "error" for issue in self.issues)
+        """Whether the schema itself is sound."""
         self.names: dict[str, None] = {}
         self._validator = None
         self._valid: Check | None = None
@@ -242,11 +245,6 @@ class Plan:
                 return False
 
         return check
-
-    @property
-    def usable(self) -> bool:
-        """Whether the schema itself is sound."""
-        return not any(issue.severity == "error" for issue in self.issues)
 
     def is_valid(self, value: Json) -> bool:
         """Whether typed JSON fits the schema as JSON Schema means it: no coercion, no view on unknown names."""

@@ -42,15 +42,19 @@ def call_result(result: ExecutionResult, peer: Peer, *, has_schema: bool, kept: 
         return completed(peer, content)
     output = None if result.output is UNSET else result.output
     parts: list[dict[str, Any]] = []
-    rest = _taken(output, parts, peer, 0)
+    text = output if isinstance(output, str) else _json(output)
+    # most outputs hold no part, and are not walked through for one
+    rest = _taken(output, parts, peer, 0) if MARK in text or isinstance(output, list) else output
     if not parts and result.parts is not UNSET:
         # of a tool that gave structured content too: its parts stand beside the output, not in it
         parts = [
             part for server_part in result.parts[:MAX_PARTS] if (part := _server_part(server_part, peer)) is not None
         ]
-    text_parts = [] if parts and rest is None else [_text(rest if isinstance(rest, str) else _json(rest))]
+    if rest is not output:
+        text = rest if isinstance(rest, str) else _json(rest)
+    text_parts = [] if parts and rest is None else [_text(text)]
     content = {"content": [*text_parts, *parts], "isError": False, "_meta": meta}
-    structured = output if has_schema else rest
+    structured: Any = output if has_schema else rest
     # before the stateless revision only objects were structured content
     if isinstance(structured, dict) or (peer.modern and structured is not None and not isinstance(structured, str)):
         content["structuredContent"] = structured

@@ -73,6 +73,19 @@ ARGUMENTS = [
 ]
 
 
+def _observed(encoded: bytes | None) -> bytes | None:
+    """A kept result with the observation that no call waited for (``told_later``)."""
+    if encoded is None:
+        return None
+    result = msgspec.json.decode(encoded, type=ExecutionResult)
+    if result.observation:
+        return encoded
+    from tamis.protocols.observation import observation
+
+    result.observation = observation(result, "action")
+    return msgspec.json.encode(result)
+
+
 class Shown:
     """What one client may look at."""
 
@@ -125,9 +138,10 @@ class Shown:
         encoded = msgspec.json.encode(result)
         if len(encoded) > MAX_RESULT_BYTES:
             return ""
-        self._results[result.call_id] = encoded
-        while len(self._results) > MAX_RESULTS or sum(map(len, self._results.values())) > MAX_RESULT_BYTES:
-            self._results.popitem(last=False)
+        results = self._results
+        results[result.call_id] = encoded
+        while len(results) > MAX_RESULTS or sum(map(len, results.values())) > MAX_RESULT_BYTES:
+            results.popitem(last=False)
         return f"{RESULT}{result.call_id}"
 
     def _listed(self) -> list[str]:
@@ -231,7 +245,7 @@ class Shown:
     def _encoded(self, uri: str) -> bytes | None:
         """What a resource that is no file holds, as JSON; None where there is none."""
         if uri.startswith(RESULT):
-            return self._results.get(uri.removeprefix(RESULT))
+            return _observed(self._results.get(uri.removeprefix(RESULT)))
         if uri.startswith(TOOL):
             return self._definition(uri.removeprefix(TOOL))
         if uri not in self._profiles():

@@ -207,30 +207,30 @@ class Tools:
         tool = next((tool for tool in tools if tool is not None), None)
         return tool is not None and has_output_schema(tool.manifest)
 
-    def find(self, name: object) -> tuple[str, Tool]:
-        """The tool of a name that lists may show. Raises ``RpcError``."""
+    def find(self, name: object) -> tuple[Runtime, Tool]:
+        """The tool of a name that lists may show, and what is in force where it is from. Raises ``RpcError``."""
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `name` - at `/name`")
-        offered = self.offered()
-        known = offered.name_of(name)
-        tool = offered.by_name.get(known)
-        if tool is None or not self.runtime_of(known).may_call(tool):
+        runtimes = self._server.runtimes
+        offered = self._server.offered.of([runtime.registry for runtime in runtimes])
+        known = name if name in offered.by_name else offered.name_of(name)
+        tool, runtime = offered.by_name.get(known), runtimes[offered.folder(known)]
+        if tool is None or not runtime.may_call(tool):
             near = hint(best(name, self.names()))
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}{near}")
-        return known, tool
+        return runtime, tool
 
     async def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``tools/call``."""
         # what runs calls is loaded with the first one: a client that only lists does not wait for it
-        from tamis.server.mcp import asking
+        from tamis.server.mcp.asking import CHOICES, CHOICES_ONCE, Answered, input_required
         from tamis.server.mcp.content import call_result
 
-        name, tool = self.find(params.get("name"))
-        runtime = self.runtime_of(name)
+        runtime, tool = self.find(params.get("name"))
         if not isinstance(params.get("arguments", {}), dict | None):
             raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `/arguments`")
-        choices = asking.CHOICES if self._server.kept.listed else asking.CHOICES_ONCE
-        answered = asking.Answered(params if peer.modern else {}, choices, self._questions)
+        choices = CHOICES if self._server.kept.listed else CHOICES_ONCE
+        answered = Answered(params if peer.modern else {}, choices, self._questions)
         answered.check(peer)
         handed_out = answered.handed_out
         if answered.is_missing:
@@ -241,7 +241,7 @@ class Tools:
         result = await self._run(request, peer, runtime, tool, params, answered, told)
         if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
             asked = msgspec.convert(result.approval, ApprovalRequest)
-            input_request = asking.input_required(asked, tool.manifest.display_name, peer, choices)
+            input_request = input_required(asked, tool.manifest.display_name, peer, choices)
             first = told if handed_out is None else handed_out.told
             self._questions[str(asked.token)] = HandedOut(asked, input_request, peer.opens, first)
             while len(self._questions) > MAX_QUESTIONS:
@@ -250,7 +250,7 @@ class Tools:
         if result.status == "accepted" and result.task_id is not UNSET:
             return await self._server.tasks.begun(result.task_id)
         kept = self._server.shown.keep(result)
-        return call_result(result, peer, has_schema=self.has_schema(tool.tool_id), kept=kept)
+        return call_result(result, peer, has_schema=has_output_schema(tool.manifest), kept=kept)
 
     async def _run(
         self,
@@ -275,7 +275,12 @@ class Tools:
             return _closed(call_id, tool)
         args = as_object(params.get("arguments"))
         call = CallRequest(
-            call_id=call_id, name=tool.tool_id, args=args, wait=not peer.takes_tasks, approval=answered.token
+            call_id=call_id,
+            name=tool.tool_id,
+            args=args,
+            wait=not peer.takes_tasks,
+            approval=answered.token,
+            told_later=True,
         )
         if answered.handed_out is not None:
             answered.handed_out.told.heir = told
@@ -293,24 +298,25 @@ class Tools:
     def _context(
         self, request: Request, peer: Peer, runtime: Runtime, meta: Mapping[str, Any], told: _Told
     ) -> CallContext:
-        from tamis.server.mcp import asking
+        from tamis.server.mcp.asking import by_request
         from tamis.server.runtime.observe.tracing import read_trace
         from tamis.server.runtime.observe.trail import Caller
 
         server = self._server
         parent, state = meta.get("traceparent"), meta.get("tracestate")
-        context = runtime.call_context(
-            ask=asking.by_request(partial(server.session.ask, about=request), peer.version)
-            if peer.elicits and not peer.modern
+        asks = peer.elicits
+        return runtime.call_context(
+            ask=by_request(partial(server.session.ask, about=request), peer.version)
+            if asks and not peer.modern
             else None,
+            asking={"polls": peer.modern and asks, "elicits": asks, "forms": asks, "addresses": asks and peer.opens},
             on_output=told.on_output,
             on_progress=told.on_progress,
             cancelled=request.cancelled,
+            afterwards=request.afterwards,
             caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
             trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
         )
-        asks = peer.elicits
-        return context.having(polls=peer.modern and asks, elicits=asks, forms=asks, addresses=asks and peer.opens)
 
 
 class _Told:

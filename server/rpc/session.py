@@ -134,7 +134,7 @@ class Batch:
 class Request:
     """One request while it is answered; ``cancelled`` is set by ``$/cancelRequest`` and at the session's end."""
 
-    __slots__ = ("answer", "cancelled", "identity", "method", "session", "stream")
+    __slots__ = ("answer", "cancelled", "identity", "is_answered", "later", "method", "session", "stream")
 
     def __init__(self, session: Session, identity: object, answer: Answer, method: str = "") -> None:
         self.session = session
@@ -144,6 +144,15 @@ class Request:
         self.cancelled = asyncio.Event()
         self.stream: object = None
         """Where what is said about it goes, on a transport that has more than one way to the client."""
+        self.later: list[Callable[[], object]] = []
+        self.is_answered = False
+
+    def afterwards(self, work: Callable[[], object]) -> None:
+        """Has something done as soon as the request is answered, before anything else is; at once where it is answered already."""
+        if self.is_answered:
+            work()
+        else:
+            self.later.append(work)
 
 
 Handler = Callable[[Request, Any], Awaitable[object] | object]
@@ -426,7 +435,7 @@ class Session:
             if request.cancelled.is_set() and not method.finishes:
                 raise RpcError(REQUEST_CANCELLED, "the request was cancelled")
             result = method.handler(request, params)
-            if isinstance(result, Awaitable):
+            if hasattr(result, "__await__"):
                 result = await self._awaited(request, method, cast("Awaitable[object]", result))
             self._reply_to(request, encode_result(request.identity, result))
             failed = False
@@ -439,8 +448,15 @@ class Session:
             text = f"internal error: {type(error).__name__}: {error}"
             self._reply_to(request, encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
         finally:
+            seconds = time.perf_counter() - began
+            request.is_answered = True
+            for work in request.later:
+                try:
+                    work()
+                except Exception as error:
+                    self.log().failure(f"what is written down of the request '{name[:100]}' failed", error)
             if self.on_answered is not None:
-                self.on_answered(name, time.perf_counter() - began, failed)
+                self.on_answered(name, seconds, failed)
 
     async def _awaited(self, request: Request, method: Method, work: Awaitable[object]) -> object:
         if method.finishes:

@@ -34,7 +34,7 @@ from tamis.server.runtime.tools.sources import extensions_of
 if TYPE_CHECKING:
     import asyncio
 
-    from tamis.server.runtime.calls.model import Ask, CallContext, OnEvent, OnOutput, OnProgress
+    from tamis.server.runtime.calls.model import Ask, CallContext, CallServices, OnEvent, OnOutput, OnProgress
     from tamis.server.runtime.handlers.script.warming import Warming
     from tamis.server.runtime.observe.audit import AuditLog
     from tamis.server.runtime.observe.tracing import Trace
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT_CHARS = 64 * 1024 * 1024
 DEFAULT_PAGE = 500
+_AS_IT_IS: Mapping[str, Any] = {}
 
 
 class Runtime(InForce):
@@ -76,6 +77,7 @@ class Runtime(InForce):
         """Looks at what the operator's configuration grants here while nobody trusts the root."""
         self._rate = CallRate(*_rates(self.settings))
         self._refusals = Refusals()
+        self._services: CallServices | None = None
 
     def _tools_changed(self) -> None:
         if self._warming is not None:
@@ -123,8 +125,10 @@ class Runtime(InForce):
         cancelled: asyncio.Event | None = None,
         caller: Caller | None = None,
         trace: Trace | None = None,
+        asking: Mapping[str, Any] = _AS_IT_IS,
+        afterwards: Callable[[Callable[[], object]], object] | None = None,
     ) -> CallContext:
-        """What a call runs under that comes in now: the same for every face."""
+        """What a call runs under that comes in now: the same for every face. ``asking``: further fields of ``Asking``."""
         # Only what runs calls needs an event loop; reading and listing start without one.
         from tamis.server.runtime.calls.model import Asking, CallContext, Observer
         from tamis.server.runtime.observe.trail import Caller, Log
@@ -138,20 +142,34 @@ class Runtime(InForce):
             closed=self.loaded.closed,
             agent=self.agent if caller is None else self.agent_for(caller.agent_id),
             observer=Observer(on_output=on_output, on_progress=on_progress, on_event=on_event),
-            asking=Asking(ask=ask),
-            services=replace(
+            asking=Asking(ask=ask, **asking),
+            services=self._call_services(self._log),
+            cancelled=cancelled,
+            caller=caller or Caller(),
+            trace=trace,
+            afterwards=afterwards,
+        )
+
+    def _call_services(self, log: Log) -> CallServices:
+        """What all calls share, made again when a part of it is another one."""
+        audit, known = self.audit, self._services
+        if (
+            known is None
+            or known.rate is not self._rate
+            or known.warming is not self._warming
+            or known.audit is not audit
+            or known.log is not log
+        ):
+            known = self._services = replace(
                 self.parts.call_services(),
                 gate=self.gate,
                 rate=self._rate,
                 refusals=self._refusals,
                 warming=self._warming,
-                audit=self.audit,
-                log=self._log,
-            ),
-            cancelled=cancelled,
-            caller=caller or Caller(),
-            trace=trace,
-        )
+                audit=audit,
+                log=log,
+            )
+        return known
 
     @property
     def audit(self) -> AuditLog | None:

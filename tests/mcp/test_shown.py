@@ -78,6 +78,13 @@ def test_the_result_of_a_call_is_kept_with_its_logs(server: RawClient) -> None:
     assert address in {one["uri"] for one in server.modern("resources/list")["result"]["resources"]}
 
 
+def test_a_kept_result_has_the_observation_that_its_call_did_not_wait_for(server: RawClient) -> None:  # issue 18, bars
+    address = server.call("core_echo", {"text": "hi <b>"})["_meta"]["dev.tamis/result"]
+    held = server.modern("resources/read", {"uri": address})["result"]["contents"][0]
+    told = 'Observation: Tool core:echo executed successfully. Result: {"text": "hi <b>"}'
+    assert json.loads(held["text"])["observation"] == told
+
+
 def test_no_other_address_is_read(server: RawClient) -> None:
     addresses: list[Any] = ["tamis:tool/no", "tamis:tool/../core_echo", "tamis-result:call-9", "file:///etc/passwd", ""]
     addresses += ["fam://x/y", "FAM://", "fam://" + "x" * 9_000, "tamis:profile", "tamis:profile/../x", 7, None]

@@ -26,7 +26,7 @@ from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.health import health
 from tamis.server.runtime.observe.audit import MAX_LINE_BYTES, AuditLog
-from tamis.server.runtime.observe.redaction import is_secret_name, redacted, redacted_text
+from tamis.server.runtime.observe.redaction import Redacted, is_secret_name, redacted, redacted_text
 from tamis.server.runtime.observe.trail import Caller, Level, Log, Trail
 from tamis.server.runtime.policy.rules import SUSPICIOUS, Refusals
 from tamis.server.runtime.runtime import Runtime
@@ -99,6 +99,26 @@ def test_a_call_leaves_its_story_in_order(root: Path, state: Path) -> None:  # D
     assert ended["sandbox"]["layers"] + len(ended["sandbox"].get("missing", ())) == len(LAYERS)
     assert set(ended["sandbox"].get("missing", ())) <= {"cgroup", "uid-drop", "disable-userns", "die-with-parent"}
     assert ended["usage"]["maxRssBytes"] > 0
+
+
+def test_the_end_is_written_behind_the_answer_where_the_face_says_so(root: Path, state: Path) -> None:  # issue 18, bars
+    make_tool(root, "test:echo")
+    later: list[Callable[[], object]] = []
+    runtime = Runtime(root)
+
+    async def run() -> None:
+        around = runtime.call_context(afterwards=later.append)
+        assert (
+            await execute(CallRequest(call_id="c", name="test:echo", args={"text": "x"}), around)
+        ).status == "success"
+
+    asyncio.run(run())
+    assert [event["event"] for event in events(state)] == ["call.received", "run.started", "run.ended"]
+    assert runtime.parts.metrics.by_status() == {}
+    for work in later:
+        work()
+    assert only(state, "call.ended")["status"] == "success"
+    assert runtime.parts.metrics.by_status() == {"success": 1}
 
 
 @pytest.mark.parametrize(
@@ -670,3 +690,9 @@ def test_a_text_that_is_run_is_written_down_with_its_reading_and_observation(roo
     written = (state / "audit.jsonl").read_text("utf-8")
     assert "hunter2" not in written
     assert max(map(len, written.splitlines())) < MAX_LINE_BYTES
+
+
+def test_what_was_redacted_before_still_hides_a_secret_of_the_call() -> None:  # D83
+    told = Redacted({"client": "my-secret-client"})
+    assert redacted(told) is told
+    assert redacted(told, ("my-secret-client",)) == {"client": "***"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -110,13 +111,19 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
 
 
-def played(root: Path, flows: dict[str, Any], play: Callable[[Poller], Awaitable[None]], **more: Any) -> Poller:
+def played(
+    root: Path,
+    flows: dict[str, Any],
+    play: Callable[[Poller], Awaitable[None]],
+    make: Callable[..., Poller] | None = None,
+    **more: Any,
+) -> Poller:
     """A host with these workflows on a loop of its own; at the end none of its runs is left."""
     root = root / "root"
     root.mkdir()
 
     async def work() -> Poller:
-        host = Poller(root, flows, **more)
+        host = (make or Poller)(root, flows, **more)
         try:
             await play(host)
             assert (host.runs, host.open) == (0, [])
@@ -157,6 +164,31 @@ def test_a_node_that_asks_parks_its_run_and_the_answer_goes_on_with_it(tmp_path:
         "pending", "awaitingApproval", "executing", "completed",
     ]  # fmt: skip
     assert [state for call_id, state in host.events if call_id == "call-2"] == ["pending", "executing", "completed"]
+
+
+def test_only_the_end_of_a_call_that_was_not_parked_is_put_off_until_its_answer(
+    tmp_path: Path,
+) -> None:  # issue 18, bars
+    later: list[Callable[[], object]] = []
+
+    def ended() -> list[str]:
+        lines = (tmp_path / "state" / "audit.jsonl").read_text("utf-8").splitlines()
+        return [one["callId"] for one in map(json.loads, lines) if one["event"] == "call.ended"]
+
+    class Later(Poller):
+        def call_context(self) -> CallContext:
+            return super().call_context().having(afterwards=later.append, polls=self.number > 1)
+
+    async def play(host: Poller) -> None:
+        await host.go("two")
+        assert (ended(), len(later)) == (["call-1/a"], 1), "the node's end is not put off with its workflow's"
+        first = await host.go("one")
+        await host.go("one", answer(first))
+        # the run may outlive the request that would do it
+        assert len(later) == 1
+        assert ended()[1:] == ["call-2/first", "call-2/a", "call-2"]
+
+    played(tmp_path, {"one": ONE, "two": flow([node("a", "t:free")])}, play, make=Later)
 
 
 def test_several_nodes_are_asked_about_one_after_the_other(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 def formats_held(check: Checked, lint: Mapping[str, Any]) -> Checked:
     """A check as ``[lint]`` wants formats to be judged: a text without the format of its schema is a warning, unless that says otherwise."""
-    odd = [warning for warning in check.warnings if warning.code == FORMAT]
+    odd = [warning for warning in check.warnings if warning.code == FORMAT] if check.warnings else []
     if not odd:
         return check
     level = read_levels(lint).of(FORMAT)
@@ -46,6 +46,8 @@ def formats_held(check: Checked, lint: Mapping[str, Any]) -> Checked:
 def check_arguments(args: Mapping[str, Any], tool: Tool, prefix: str = "") -> Checked:
     """Plain arguments of a host: typed JSON, or raw texts of a parse (interface, ``tool/validate``)."""
     outcome = tool.plan.check(dict(args))
+    if outcome.valid and not outcome.warnings:
+        return Checked(True, cast("dict[str, Any]", outcome.coerced), [], [])
     return Checked(
         outcome.valid,
         cast("dict[str, Any]", outcome.coerced) if outcome.valid else {},

@@ -162,6 +162,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The node that the call is, of a workflow that runs."""
     style: Style = "action"
     step: int | None = None
+    told_later: bool = False
+    """Whoever asks gives a success as it is: it needs no observation, unless something in it has to be hidden."""
 
 
 Answer = Literal["allow", "deny", "timeout", "unavailable", "cancelled"]
@@ -352,6 +354,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Secrets of the calls that this one is a part of, as they may be spelled: hidden in all that is told of it."""
     trace: Trace | None = None
     """The trace that the host names; scripts, services and call-backs are told it."""
+    afterwards: Callable[[Callable[[], object]], object] | None = None
+    """Takes what is written down of the call's end, and does it as soon as the call is answered; None: it is done before."""
 
     def having(self, **changes: Any) -> CallContext:
         """The context with other values, by the names of its own fields and those of ``observer``, ``asking`` and ``services``."""

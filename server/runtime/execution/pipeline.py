@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -282,7 +283,14 @@ def _judged(course: _Course, stop: Stopped | None = None) -> ExecutionResult:
                 # the record is the output in every case, also where no script was reached (ruling 43)
                 mirror(result)
     result.duration_ms = _since(course.started)
+    if course.request.told_later and result.status == "success" and _hides_nothing(result, course.trail):
+        return result
     return _observed(result, course.request, course.trail, problems=problems)
+
+
+def _hides_nothing(result: ExecutionResult, trail: Trail) -> bool:
+    """Whether the observation of a success is made of the result alone, so that who needs it later makes the same."""
+    return not trail.secrets and (result.sandbox is None or result.sandbox.backend != UNSANDBOXED)
 
 
 def _observed(result: ExecutionResult, request: CallRequest, trail: Trail, *, problems: bool) -> ExecutionResult:
@@ -322,28 +330,42 @@ async def _recorded(request: CallRequest, context: CallContext, attempts: int) -
         context = msgspec.structs.replace(context, trace=span.trace)
     trail = Trail(context.services.audit, context.services.log, str(context.root), request.call_id, context.trace)
     states, cancelled = states_of(context.observer.on_event), context.cancelled or asyncio.Event()
-    context = context.having(on_event=states, cancelled=cancelled)
+    observer = msgspec.structs.replace(context.observer, on_event=states)
+    # the ends of the calls that it makes are not put off with its own
+    afterwards = context.afterwards
+    context = msgspec.structs.replace(context, observer=observer, cancelled=cancelled, afterwards=None)
     states.begin(request.call_id)
     trail.keep_secret(context.secrets)
     note_received(request, context, trail)
+    running_calls = context.services.running_calls
+    entry = running_calls.add(request.call_id, context.caller.session_id, cancelled)
     try:
-        with context.services.running_calls.entered(request.call_id, context.caller.session_id, cancelled):
-            result = await _execute(_course(request, context, trail, attempts))
+        result = await _execute(_course(request, context, trail, attempts))
     except BaseException as error:
         trail.note("call.ended", "warning", status="aborted", message=type(error).__name__)
         states(request.call_id, "cancelled")
         if span is not None:
             span.ended(None)
         raise
+    finally:
+        running_calls.remove(entry)
     if span is not None:
         span.ended(result)
     states(request.call_id, end_state(result.status))
+    if afterwards is None:
+        _ended(result, context, trail)
+    else:
+        afterwards(partial(_ended, result, context, trail))
+    return result
+
+
+def _ended(result: ExecutionResult, context: CallContext, trail: Trail) -> None:
+    """Writes down what became of a call, and counts it."""
     note_ended(result, trail)
     # a tool that was found has a version; a name that a model made up is not counted by itself
     context.services.records.metrics.ended(result, known=bool(result.version))
     context.services.records.usage.note(result)
     note_abuse(result, context, trail)
-    return result
 
 
 def _span(request: CallRequest, context: CallContext) -> Span | None:
@@ -377,6 +399,8 @@ async def _keyed(
 
 async def _in_suspended_run(request: CallRequest, context: CallContext, attempts: int, binding: str) -> ExecutionResult:
     """As far as the run of a workflow comes whose host polls (``suspended.py``)."""
+    # the run may go on when this request is long answered
+    context = msgspec.structs.replace(context, afterwards=None)
     runs = context.services.execution.suspended
     match = runs.of(request, binding)
     if match is None:

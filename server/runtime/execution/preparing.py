@@ -113,7 +113,7 @@ def with_targets(args: dict[str, Any], tool: Tool, rights: Grant, context: CallC
 
 
 def _tell_odd(check: Checked, tool: Tool, result: ExecutionResult) -> None:
-    odd = [warning for warning in check.warnings if warning.code == FORMAT]
+    odd = [warning for warning in check.warnings if warning.code == FORMAT] if check.warnings else []
     secrets = secret_texts(check.coerced, masked(check.coerced, tool)) if odd else ()
     result.warnings = problems_without(odd, secrets) if odd else UNSET
 

@@ -6,6 +6,7 @@ What fits no tool, or several, is refused with what was perhaps meant, and never
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
@@ -23,7 +24,8 @@ from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.script.judge import MAX_DENIED, UNSANDBOXED, received
 from tamis.server.runtime.handlers.secrets import spellings_at_hand
 from tamis.server.runtime.observe.masking import secret_texts
-from tamis.server.runtime.observe.trail import Trail
+from tamis.server.runtime.observe.redaction import Redacted, redacted
+from tamis.server.runtime.observe.trail import Caller, Trail
 from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.policy.rules import SUSPICIOUS
 from tamis.server.runtime.tools.loader import SUFFIX
@@ -43,8 +45,8 @@ def not_executable(call: Mapping[str, Any]) -> str:
     return ""
 
 
-def _executable(request: CallRequest) -> None:
-    why = not_executable(request.wire_call or {})
+def _executable(wire_call: Mapping[str, Any]) -> None:
+    why = not_executable(wire_call)
     if why:
         problem = to_problem(Finding("VA405", "", "error", {"why": why}))
         raise Stopped(
@@ -54,7 +56,8 @@ def _executable(request: CallRequest) -> None:
 
 def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest]:
     """The tool of a call, and the call without the part of its arguments that named the tool. Raises ``Stopped``."""
-    _executable(request)
+    if request.wire_call is not None:
+        _executable(request.wire_call)
     resolution = _find(request, registry)
     if resolution.tool is not None:
         return resolution.tool, without(request, COMMAND) if resolution.takes_command else request
@@ -100,7 +103,9 @@ def _spoken(request: CallRequest) -> tuple[str, dict[str, Any]]:
     if request.call is not None:
         protocol = request.call.protocol
         return protocol, dict(request.call.args(request.source)) if extras_of(protocol).by_command else {}
-    wire = request.wire_call or {}
+    if request.wire_call is None:
+        return "", {}
+    wire = request.wire_call
     args = wire.get("args")
     protocol = wire.get("protocol")
     if not isinstance(protocol, str) or not extras_of(protocol).by_command or not isinstance(args, dict):
@@ -144,10 +149,16 @@ def note_received(request: CallRequest, context: CallContext, trail: Trail) -> N
         name=request.name,
         version=request.version,
         args=shown,
-        caller={name: text for name, text in msgspec.to_builtins(context.caller).items() if text},
+        caller=_told_of(context.caller),
         dryRun=request.dry_run or None,
         requestId=request.idempotency_key,
     )
+
+
+@lru_cache(maxsize=64)
+def _told_of(caller: Caller) -> Redacted:
+    """Who called, as it is written down. A host's next calls come from the same."""
+    return Redacted(redacted({name: text for name, text in msgspec.to_builtins(caller).items() if text}))
 
 
 def _given_args(request: CallRequest) -> dict[str, Any]:
@@ -181,7 +192,7 @@ def note_ended(result: ExecutionResult, trail: Trail, event: str = "call.ended")
         limit=None if details is None or details.limit is UNSET else details.limit,
         durationMs=result.duration_ms,
         attempts=result.attempts,
-        usage=msgspec.to_builtins(result.usage) if result.attempts else None,
+        usage=Redacted(msgspec.to_builtins(result.usage)) if result.attempts else None,
         sandbox=_holding(result),
         replayed=result.replayed or None,
         taskId=None if result.task_id is UNSET else result.task_id,

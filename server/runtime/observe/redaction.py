@@ -74,7 +74,7 @@ def redacted_text(text: str, secrets: Sequence[str] = ()) -> str:
     whole = len(text)
     if secrets:
         text = without(text[:_MAX_SEARCHED], secrets)
-    elif whole < _SHORTEST:
+    elif whole < _SHORTEST or (whole < _SHORTEST_WORDS and "=" not in text and ":" not in text and "@" not in text):
         return text
     text = _without_likely(text) if len(text) <= _MAX_KEPT else _hidden(text[:_MAX_SEARCHED])
     if len(text) > MAX_TEXT_CHARS or whole > _MAX_SEARCHED:
@@ -97,11 +97,15 @@ def _hidden(text: str) -> str:
 _without_likely = lru_cache(maxsize=1024)(_hidden)
 
 
+class Redacted(dict[str, Any]):
+    """Plain data from which all is hidden that looks like a secret; only secrets of its call may still stand in it."""
+
+
 def redacted(value: Any, secrets: Sequence[str] = (), depth: int = 0) -> Any:
     """A copy of plain data that can be kept: secrets hidden, long texts and lists cut, what lies too deep left out."""
     if isinstance(value, str):
         return redacted_text(value, secrets)
-    if value is None or isinstance(value, (int, float)):
+    if value is None or isinstance(value, (int, float)) or (type(value) is Redacted and not secrets):
         return value
     if depth >= _MAX_DEPTH:
         return "…"

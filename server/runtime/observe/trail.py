@@ -82,7 +82,10 @@ class Log:
             self.event(level, f"{call['callId']} {call.get('tool', '')} {what}".replace("  ", " "), fields)
 
     def _text(self, level: Level, what: str, fields: Mapping[str, Any]) -> str:
-        text = " ".join((what, *(f"{name}={_shown(value)}" for name, value in fields.items())))
+        parts = [what]
+        for name, value in fields.items():
+            parts.append(f"{name}={value if type(value) is str else _shown(value)}")
+        text = " ".join(parts)
         lost = f" ({self._dropped} lines before this one were dropped)" if self._dropped else ""
         return visible_line(f"tamis: {level}: {text[:_MAX_LINE_CHARS]}{lost}")
 
@@ -123,6 +126,10 @@ def _encoded(content: Mapping[str, Any]) -> str:
     return plain(msgspec.json.encode(content, enc_hook=repr).decode("utf-8", "replace"))
 
 
+_ready: dict[int, select.poll] = {}
+"""What asks whether standard error takes a line."""
+
+
 def _write(line: str) -> bool:
     stream = sys.stderr
     try:
@@ -134,8 +141,11 @@ def _write(line: str) -> bool:
             stream.write(line)
             return True
         stream.flush()
-        ready = select.poll()
-        ready.register(descriptor, select.POLLOUT)
+        ready = _ready.get(descriptor)
+        if ready is None:
+            _ready.clear()
+            ready = _ready[descriptor] = select.poll()
+            ready.register(descriptor, select.POLLOUT)
         # a pipe is ready when so much fits as is written here at once
         events = ready.poll(0)
         if not events or not events[0][1] & select.POLLOUT:
@@ -202,8 +212,11 @@ class Trail:
         if self._audit is None and self._log is None:
             return
         secrets = self.secrets
-        # of what is false only zero and False say something
-        kept = {name: redacted(value, secrets) for name, value in fields.items() if value or value == 0}
+        kept: dict[str, Any] = {}
+        for name, value in fields.items():
+            # of what is false only zero and False say something
+            if value or value == 0:
+                kept[name] = redacted_text(value, secrets) if isinstance(value, str) else redacted(value, secrets)
         self.refused += event == "network.denied"
         if self._audit is not None:
             self._audit.write(event, self._common | kept)

@@ -26,7 +26,8 @@ _REMEDY = "answer yes, or trust the folder with `tamis trust`"
 
 def gains(tool: Tool, rights: Grant) -> tuple[Gain, ...]:
     """What a call gets beyond its own folder and temporary space; nothing where it cannot run at all. Holds no value of a secret."""
-    if rights.blocked:
+    shown = rights.permissions.granted.capabilities
+    if rights.blocked or not (rights.secrets or rights.headers or rights.read or rights.write or rights.hosts or shown):
         return ()
     secrets = dict.fromkeys((*rights.secrets, *(header.secret for header in rights.headers.values())))
     words = (
@@ -34,7 +35,7 @@ def gains(tool: Tool, rights: Grant) -> tuple[Gain, ...]:
         *(f"read access to {path}" for path in rights.read),
         *(f"write access to {folder.path}" for folder in rights.write),
         *(f"access to {host}" for host in rights.hosts),
-        *(f"capability {name}" for name in rights.permissions.granted.capabilities if name not in ("network", "write")),
+        *(f"capability {name}" for name in shown if name not in ("network", "write")),
     )
     return tuple((f"{tool.tool_id}@{tool.manifest.version}", word) for word in words)
 

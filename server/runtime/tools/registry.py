@@ -93,6 +93,8 @@ class Registry:
         self._hints: Hints | None = None
         self._search: Search | None = None
         self._etag = ""
+        self._plain: dict[str, Resolved] = {}
+        """What ids mean by themselves, as far as a call asked."""
 
     # Filling
 
@@ -236,15 +238,18 @@ class Registry:
 
     def resolve_call(self, name: str, protocol: str, args: object, version: str | None = None) -> Resolved:
         """What a call means: its name, in VCP with its ``command``, or what an export called the tool (``pets_listPets``)."""
+        by_itself = version is None and not protocol
+        if by_itself and (known := self._plain.get(name)) is not None:
+            return known
         command = args.get(COMMAND) if extras_of(protocol).by_command and is_object(args) else None
         resolution = self.resolve(
             name, version, protocol=protocol, command=command if isinstance(command, str) else None
         )
-        return (
-            resolution
-            if resolution.tool is not None or resolution.candidates
-            else self._led(self._exports(), name, version)
-        )
+        if resolution.tool is None and not resolution.candidates:
+            return self._led(self._exports(), name, version)
+        if by_itself and name in self._versions:
+            self._plain[name] = resolution
+        return resolution
 
     def _exact(self, name: str, version: str | None) -> Resolved:
         versions = self._lookup(name)
