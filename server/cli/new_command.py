@@ -25,6 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         fixed = root_of(arguments.root) if arguments.root is not None else None
+        if "/" in arguments.name:
+            word = os.path.basename(arguments.name.rstrip("/"))
+            said = f": `tamis new {word} --folder {arguments.name}`" if word.strip(".") else ""
+            raise UsageError(f"'{arguments.name}' is a path: NAME names the tool, and --folder says where{said}")
         tool = new_tool(
             arguments.name, language=arguments.language, tool_id=arguments.id, namespace=arguments.namespace
         )

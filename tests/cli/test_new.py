@@ -17,7 +17,7 @@ from tamis.protocols.manifest.template import new_tool
 from tests.cli.in_process import Tamis
 from tests.node_runtime import NODE, bun
 
-NAMES = ("hello", "Weather Report", "天气", "नमस्ते", "مرحبا", "text:shout", "a/b", "x" * 300, "1", "ｆｕｌｌ")
+NAMES = ("hello", "Weather Report", "天气", "नमस्ते", "مرحبا", "text:shout", "a & b", "x" * 300, "1", "ｆｕｌｌ")
 
 
 def test_what_it_makes_is_clean_and_passes_in_every_script(tamis: Tamis) -> None:
@@ -117,3 +117,15 @@ def test_what_may_not_be_written_is_said_with_cause_and_remedy(tamis: Tamis, mon
     made = tamis("new", "text:shout")
     assert made.code == 1
     assert "shout.tool.json': Permission denied; make its folder writable, or write into another one" in made.err
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("../x", "`tamis new x --folder ../x`"), ("a/b/", "`tamis new b --folder a/b/`"), ("../", "--folder says where")],
+)
+def test_a_name_that_is_a_path_is_refused_with_what_was_meant(tamis: Tamis, name: str, remedy: str) -> None:
+    """The finding of a fresh user: `tamis new ../x` made a folder x here."""
+    done = tamis("new", name)
+    assert (done.code, done.out) == (2, "")
+    assert f"'{name}' is a path" in done.err and remedy in done.err
+    assert list(tamis.folder.iterdir()) == []
