@@ -144,10 +144,10 @@ _TAGS: dict[str, tuple[Tag, ...]] = {
 _ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 
 
-def diagnose(snapshot: Snapshot) -> list[Finding]:
-    """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
+def diagnose(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
+    """All findings of a document by place, at most so many: the gravest stay, and a last one says how many were left out."""
     judge = function_of(snapshot.kind, "diagnose")
-    return judge(snapshot) if judge is not None else []
+    return judge(snapshot, limit) if judge is not None else []
 
 
 def diagnose_first(snapshot: Snapshot) -> list[Finding] | None:
@@ -168,13 +168,15 @@ def first_of_manifest(snapshot: Snapshot) -> list[Finding]:
     return _capped(silenced(snapshot, findings, levels)[0])
 
 
-def of_manifest(snapshot: Snapshot) -> list[Finding]:
+def of_manifest(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of a manifest."""
     if _is_long(snapshot):
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
-    diagnostics = _once(snapshot, [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)])
-    return _judged(snapshot, _with_variables(snapshot, diagnostics) if "{{" in snapshot.text else diagnostics, levels)
+    diagnostics = _once(snapshot, [*manifest_findings(snapshot), *lint_manifest(snapshot, levels, limit)])
+    if "{{" in snapshot.text:
+        diagnostics = _with_variables(snapshot, diagnostics)
+    return _judged(snapshot, diagnostics, limit, levels)
 
 
 _UNUSABLE = frozenset(("MF502", "MF503", "MF505", "MF506", "MF511", "MF531", "MF533", "MF534"))
@@ -195,36 +197,36 @@ def _once(snapshot: Snapshot, diagnostics: Findings) -> Findings:
     ]
 
 
-def of_profile(snapshot: Snapshot) -> list[Finding]:
+def of_profile(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of an agent's profile."""
-    return _long(MAX_ANALYSED_CHARS) if _is_long(snapshot) else _judged(snapshot, profile_findings(snapshot))
+    return _long(MAX_ANALYSED_CHARS) if _is_long(snapshot) else _judged(snapshot, profile_findings(snapshot), limit)
 
 
-def of_plugin(snapshot: Snapshot) -> list[Finding]:
+def of_plugin(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of another project's manifest."""
-    return _long(MAX_ANALYSED_CHARS) if _is_long(snapshot) else _judged(snapshot, plugin_findings(snapshot))
+    return _long(MAX_ANALYSED_CHARS) if _is_long(snapshot) else _judged(snapshot, plugin_findings(snapshot), limit)
 
 
-def of_text(snapshot: Snapshot) -> list[Finding]:
+def of_text(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of a text with calls."""
     if _is_long(snapshot):
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
     diags = [*text_findings(snapshot), *lint_text(snapshot, _requests(snapshot), levels)]
-    return _judged(snapshot, [(diag, _led(diag)) for diag in diags], levels)
+    return _judged(snapshot, [(diag, _led(diag)) for diag in diags], limit, levels)
 
 
-def of_settings(snapshot: Snapshot) -> list[Finding]:
+def of_settings(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of a ``tamis.toml``."""
     from tamis.server.analysis.configuration.findings import settings_findings
 
     if len(snapshot.text) > MAX_SETTINGS_CHARS:
         return _long(MAX_SETTINGS_CHARS)
-    findings = [to_finding(diag) for diag in settings_findings(snapshot.text, snapshot.settings_faults)[:MAX_FINDINGS]]
+    findings = [to_finding(diag) for diag in settings_findings(snapshot.text, snapshot.settings_faults)[:limit]]
     return sorted(findings, key=lambda finding: (finding.span, finding.code))
 
 
-def of_workflow(snapshot: Snapshot) -> list[Finding]:
+def of_workflow(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of a workflow; none of any other JSON file."""
     from tamis.protocols.workflow.reading import is_meant
     from tamis.server.analysis.navigation.workflows import is_workflow_file, may_be_graph, workflow_findings
@@ -237,17 +239,17 @@ def of_workflow(snapshot: Snapshot) -> list[Finding]:
             return []
 
     diags = [*workflow_findings(snapshot), *graph_findings(snapshot)]
-    return _judged(snapshot, [(diag, ()) for diag in diags]) if diags else []
+    return _judged(snapshot, [(diag, ()) for diag in diags], limit) if diags else []
 
 
-def of_nodes(snapshot: Snapshot) -> list[Finding]:
+def of_nodes(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
     """The findings of a file of node definitions."""
     from tamis.protocols.manifest.node import read_nodes
 
     if _is_long(snapshot):
         return _long(MAX_ANALYSED_CHARS)
     reading = read_nodes(snapshot.text, strict=snapshot.settings.strict_json)
-    return _judged(snapshot, [(diag, ()) for diag in reading.diagnostics])
+    return _judged(snapshot, [(diag, ()) for diag in reading.diagnostics], limit)
 
 
 def _is_long(snapshot: Snapshot) -> bool:
@@ -259,21 +261,21 @@ def _long(limit: int) -> list[Finding]:
 
 
 def _judged(
-    snapshot: Snapshot, diags: list[tuple[Diag, tuple[Related, ...]]], levels: Levels | None = None
+    snapshot: Snapshot, diags: list[tuple[Diag, tuple[Related, ...]]], limit: int, levels: Levels | None = None
 ) -> list[Finding]:
     """Diagnostics as findings, at the levels of the settings, without those that are silenced."""
     if levels is None:
         levels = levels_of(snapshot)
     findings = with_levels([to_finding(diag, related) for diag, related in diags], levels)
     findings, diagnostics = silenced(snapshot, findings, levels)
-    return _capped(findings + with_levels([to_finding(diag) for diag in diagnostics], levels))
+    return _capped(findings + with_levels([to_finding(diag) for diag in diagnostics], levels), limit)
 
 
-def _capped(findings: list[Finding]) -> list[Finding]:
-    if len(findings) > MAX_FINDINGS:
-        left_out = len(findings) - MAX_FINDINGS
-        findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:MAX_FINDINGS]
-        findings.append(to_finding(Diag("TC025", (0, 0), {"limit": MAX_FINDINGS, "n": left_out})))
+def _capped(findings: list[Finding], limit: int = MAX_FINDINGS) -> list[Finding]:
+    if len(findings) > limit:
+        left_out = len(findings) - limit
+        findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:limit]
+        findings.append(to_finding(Diag("TC025", (0, 0), {"limit": limit, "n": left_out})))
     findings.sort(key=lambda finding: (finding.span, finding.code))
     return findings
 

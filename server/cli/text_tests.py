@@ -126,8 +126,8 @@ class TextBlock(msgspec.Struct, frozen=True):
     def keep(self, results: Sequence[ExecutionResult]) -> None:
         """From now on the block's name leads to what it gave; without results to nothing."""
         own = next((variable.name for variable in self.text.variables.named if variable.block == self.target.block), "")
-        first = next((variable.block for variable in self.text.variables.named if variable.name == own), -1)
-        if results and own and first == self.target.block:
+        first = self.text.variables.by_name.get(own)
+        if results and own and first is not None and first.block == self.target.block:
             self.text.results[own] = result_of(results[-1].status, results[-1].output)
 
 

@@ -12,6 +12,7 @@ import pytest
 from tamis.protocols.convert.blocks import format_blocks
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.reader import read_text
+from tamis.server.analysis.actions import fixes
 from tamis.server.analysis.actions.fixes import fix_all, quick_fixes
 from tamis.server.analysis.configuration.findings import settings_findings
 from tamis.server.analysis.diagnostics import diagnose
@@ -111,6 +112,25 @@ def test_all_safe_fixes_are_put_together_without_comparing_the_texts(monkeypatch
     text = manifest({"properties": properties}).replace('"string"', '"string",')
     mended = apply(text, fix_all(as_manifest(text)))
     assert mended.count('"string",') == 0
+
+
+def test_all_safe_fixes_are_made_also_of_findings_that_are_too_many_to_be_shown() -> None:
+    """Issue 16: 200 findings are shown, *fix all* sees ten thousand."""
+    twice = {"type": "string", "enum": ["a", "a"]}
+    text = manifest({"properties": {f"p{i}": twice for i in range(300)}})
+    shown = diagnose(as_manifest(text))
+    assert shown[0].code == "TC025"
+    mended = json.loads(apply(text, fix_all(as_manifest(text))))
+    assert all(one["enum"] == ["a"] for one in mended["parameters"]["properties"].values())
+
+
+def test_the_findings_whose_fixes_are_made_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 16."""
+    monkeypatch.setattr(fixes, "MAX_FIXED", 120)
+    monkeypatch.setattr(fixes, "MAX_ROUNDS", 0)
+    twice = {"type": "string", "enum": ["a", "a"]}
+    text = manifest({"properties": {f"p{i}": twice for i in range(100)}})
+    assert 0 < len(fix_all(as_manifest(text))) < 100
 
 
 # Settings

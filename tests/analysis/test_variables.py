@@ -19,11 +19,13 @@ from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.navigation.definition import find_setting
 from tamis.server.analysis.running.expectations import Expectation, expectations_of, judge
 from tamis.server.analysis.running.variables import (
+    Named,
     NotReady,
     Variables,
     chain_of,
     filled,
     filled_json,
+    known_names,
     names_in,
     ready_to_run,
     result_of,
@@ -34,6 +36,7 @@ from tamis.server.analysis.snapshot import Settings as AnalysisSettings
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.calls.runner import empty_result
 from tamis.server.runtime.settings.config import Settings
+from tests.growth import steps
 from tests.sample_tools import action, tam
 
 DEV = Settings(
@@ -176,22 +179,30 @@ def test_blocks_are_named_by_the_comment_above_them() -> None:
     assert [(one.name, one.block) for one in names_in(snapshot(CHAIN))] == [("a", 0), ("b", 1), ("c", 2)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("between", ["\n", " "])
 def test_many_named_blocks_take_time_in_proportion(between: str) -> None:
+    """Issue 16: which block a name means is found once for all that use it."""
     from tamis.server.analysis.running.runnables import targets
 
-    def seconds(times: int) -> float:
+    def work(times: int) -> int:
         block = action("t:a", text="{{a.output}} {{b0.output}}")
         text = "".join(f"<!-- tamis-name: b{number} -->{between}{block}{between}" for number in range(times))
         shot = snapshot(text)
         assert shot.document.blocks
-        begun = time.process_time()
-        targets(shot)
-        return time.process_time() - begun
+        return steps(lambda: targets(shot))
 
-    seconds(20)
-    assert seconds(1_600) < 40 * max(seconds(160), 0.01)
+    work(20)
+    assert work(400) < 6 * work(100)
+
+
+def test_of_many_names_a_bounded_number_is_looked_at_for_each_that_is_unknown() -> None:
+    """Issue 16."""
+
+    def work(times: int) -> int:
+        named = tuple(Named(f"b{number}", (0, 0), number) for number in range(times))
+        return steps(lambda: known_names(Variables(named=named), times))
+
+    assert work(4_000) < 1.5 * work(1_000)
 
 
 @pytest.mark.parametrize("name", ["1st", "a b", "a.b", "", "a" * 65])

@@ -13,7 +13,7 @@ from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.server.analysis.answers import Action, Finding
-from tamis.server.analysis.diagnostics import diagnose, to_finding
+from tamis.server.analysis.diagnostics import MAX_FINDINGS, diagnose, to_finding
 from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, answer
 from tamis.server.analysis.manifests import left_to_client
 from tamis.server.analysis.navigation.proof import apply
@@ -109,6 +109,8 @@ class _Proof:
 
 
 MAX_ROUNDS = 10
+MAX_FIXED = 10_000
+"""Findings of a document whose safe fixes are made together."""
 MAX_MADE_LIVE = 4
 """Blocks of a selection for which it is tried out how they would run."""
 MAX_PROVED = 64
@@ -130,7 +132,7 @@ def broken_places(tree: JsonTree) -> list[Span]:
 
 def fix_all(snapshot: Snapshot) -> tuple[Edit, ...]:
     """The edits of all safe fixes, sorted and disjoint, until none is left: asked again of the text that they leave, it gives none.
-    Those of the findings that are shown: of a document with more than 200 the gravest.
+    Also those of findings that are too many to be shown; of more than ``MAX_FIXED`` in one document those of the gravest.
 
     What reading a text found is repaired as ``tool/repair`` does it: read again, the text makes the same calls (P4).
     """
@@ -153,6 +155,8 @@ def fix_all(snapshot: Snapshot) -> tuple[Edit, ...]:
 def _fix_once(snapshot: Snapshot) -> tuple[Edit, ...]:
     """The edits of the safe fixes of what is found now; of two that overlap the first counts."""
     findings = diagnose(snapshot)
+    if len(findings) >= MAX_FINDINGS:
+        findings = diagnose(snapshot, MAX_FIXED)
     chosen: list[Edit] = []
     known: set[int] = set()
     if snapshot.kind == "text" and any(_is_safe(finding.fix) for finding in findings):

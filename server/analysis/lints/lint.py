@@ -22,8 +22,8 @@ _URIS = {
 }
 
 
-def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
-    """The advice on a manifest; none on one of another project's shape."""
+def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
+    """The advice on a manifest, at least so much of each schema where there is as much; none on one of another project's shape."""
     root = snapshot.manifest.tree.root
     if root is None or root.kind != "object" or any(diag.code == "MF516" for diag in snapshot.manifest.diagnostics):
         return []
@@ -31,7 +31,7 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
     from tamis.server.analysis.lints.handler import lint_handler
     from tamis.server.analysis.lints.names import lint_names_across, taken_names
     from tamis.server.analysis.lints.tool import lint_examples, lint_tool
-    from tamis.server.analysis.lints.walk import lint_schemas
+    from tamis.server.analysis.lints.walk import MAX_KEPT, lint_schemas
 
     collector = Collector()
     scans = snapshot.manifest.memory.scans
@@ -45,7 +45,8 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
         if node is not None and node.kind == "object":
             draft = _dialect(node, collector)
             if draft in _SUPPORTED:
-                diags += lint_schemas(node, draft, parameters=field == "parameters", scans=scans)
+                most = max(limit, MAX_KEPT)
+                diags += lint_schemas(node, draft, parameters=field == "parameters", scans=scans, limit=most)
     lint_examples(root, levels, collector)
     seen = _looked_at(snapshot, root, levels)
     across: Found = []

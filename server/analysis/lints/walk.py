@@ -23,9 +23,12 @@ _WIDE = 64
 _MAX_SCANS = 256
 
 
-def lint_schemas(node: JsonNode, draft: Draft, *, parameters: bool, scans: Scans | None = None) -> list[Diag]:
-    """All findings of ``parameters`` or ``output``, at absolute places; ``scans`` are the document's."""
-    walk = _Walk(draft, {} if scans is None else scans, parameters)
+def lint_schemas(
+    node: JsonNode, draft: Draft, *, parameters: bool, scans: Scans | None = None, limit: int = MAX_KEPT
+) -> list[Diag]:
+    """All findings of ``parameters`` or ``output``, at absolute places; ``scans`` are the document's. ``limit``: so many of one schema."""
+    # what is remembered of the last walk is that of walks to the usual limit
+    walk = _Walk(draft, scans if scans is not None and limit == MAX_KEPT else {}, parameters, limit)
     diagnostics = [moved(diag, node.start) for diag in walk.schema(node, 0, str(parameters), top=parameters)]
     diagnostics += _unused(node, walk)
     properties = object_at(node, "properties") if parameters else None
@@ -64,10 +67,11 @@ def _target(root: JsonNode, ref: str) -> JsonNode | None:
 class _Walk:
     """One walk over a schema. ``where`` names a container among those of the document, for what is remembered of the last walk."""
 
-    def __init__(self, draft: Draft, scans: Scans, parameters: bool) -> None:
+    def __init__(self, draft: Draft, scans: Scans, parameters: bool, limit: int) -> None:
         self._draft: Draft = draft
         self._scans = scans
         self._field = parameters
+        self._limit = limit
         if len(scans) > _MAX_SCANS:
             scans.clear()
 
@@ -87,15 +91,15 @@ class _Walk:
             for member, value in parts_of(node, self._draft):
                 shape = "schemas" if value.kind == "array" else SHAPES[member.key]
                 below = f"{where}/{member.key}"
-                _carry(
+                self._carry(
                     diagnostics,
                     node,
                     value,
                     self._part(value, shape, depth + 1, below, top and member.key == "properties"),
                 )
-            return tuple(diagnostics[:MAX_KEPT])
+            return tuple(diagnostics[: self._limit])
 
-        return kept(node, ("schema", self._draft, top), look)
+        return kept(node, ("schema", self._draft, top, self._limit), look)
 
     def _part(self, node: JsonNode, shape: str, depth: int, where: str, parameters: bool) -> Locals:
         """What stands under a keyword: a schema, a list of schemas or a map of them; relative to it."""
@@ -115,10 +119,15 @@ class _Walk:
             for i, part in self._speaking(node, "part", where, below):
                 value = node.child(i)
                 if value is not None:
-                    _carry(diagnostics, node, value, part)
-            return tuple(diagnostics[:MAX_KEPT])
+                    self._carry(diagnostics, node, value, part)
+            return tuple(diagnostics[: self._limit])
 
-        return kept(node, ("part", self._draft, parameters), look)
+        return kept(node, ("part", self._draft, parameters, self._limit), look)
+
+    def _carry(self, diagnostics: list[Diag], above: JsonNode, node: JsonNode, below: Locals) -> None:
+        if below and len(diagnostics) < self._limit:
+            by = node.start - above.start
+            diagnostics.extend(moved(diag, by) for diag in below)
 
     def _names(self, node: JsonNode, where: str) -> Locals:
         """``lint_names``, not asked again while the names are the same and none of them is at fault."""
@@ -172,9 +181,3 @@ def _parameter(member: Member, value: JsonNode) -> Locals:
     """A parameter's findings; they hold while its schema, its name and the distance between them do."""
     key = ("parameter", member.key, member.key_start - value.start)
     return kept(value, key, lambda: lint_parameter(member))
-
-
-def _carry(diagnostics: list[Diag], above: JsonNode, node: JsonNode, below: Locals) -> None:
-    if below and len(diagnostics) < MAX_KEPT:
-        by = node.start - above.start
-        diagnostics.extend(moved(diag, by) for diag in below)

@@ -7,6 +7,7 @@ the call brings their values. Must not read, run or ask anything.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from bisect import bisect_right
@@ -59,7 +60,7 @@ class Named(msgspec.Struct, frozen=True):
     block: int
 
 
-class Variables(msgspec.Struct, frozen=True, kw_only=True):
+class Variables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What references may lead to. ``results`` holds what named blocks gave last; ``named`` are all names of the document, in order."""
 
     environment: str = "default"
@@ -75,6 +76,11 @@ class Variables(msgspec.Struct, frozen=True, kw_only=True):
     def in_use(self) -> bool:
         """Whether marks are read at all: where nobody declares anything, a template's ``{{name}}`` is text as ever."""
         return bool(self.environments or self.named)
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, Named]:
+        """The block that each name means: the first that has it."""
+        return {variable.name: variable for variable in reversed(self.named)}
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -184,8 +190,7 @@ def known_names(variables: Variables, block: int | None = None) -> dict[str, str
     """What a reference may name, each with a few words on it; of blocks those before ``block``."""
     descriptions = {
         f"{variable.name}.output": "the result of an earlier block"
-        for variable in variables.named
-        if _is_before(variable, block)
+        for variable in islice((one for one in variables.named if _is_before(one, block)), MAX_NAMES)
     }
     paths = dict(islice(_paths(variables.values), MAX_NAMES))
     return descriptions | {name: _shown(value) for name, value in paths.items()}
@@ -216,7 +221,7 @@ def told(reference: Reference, variables: Variables, block: int) -> str:
     """A reference in a few words of Markdown: what it stands for and where that is from; never a secret's value."""
     if reference.secret:
         return f"The secret {code(reference.secret)}, which only a parameter marked `x-secret` is given. Its value is never shown."
-    first = next((variable for variable in variables.named if variable.name == reference.head), None)
+    first = variables.by_name.get(reference.head)
     if first is not None and _is_before(first, block):
         return f"From the last result of the block {code(reference.head)} above."
     value = _walk(variables.values.get(reference.head, MISSING), reference.name)
@@ -232,7 +237,7 @@ def look_up(reference: Reference, variables: Variables, block: int | None) -> An
     """What a reference leads to; ``MISSING`` where it leads nowhere, ``OPEN`` where only a run has it."""
     if reference.secret:
         return variables.secrets.get(reference.secret, OPEN)
-    first = next((variable for variable in variables.named if variable.name == reference.head), None)
+    first = variables.by_name.get(reference.head)
     if first is not None:
         if not _is_before(first, block) or reference.name == reference.head:
             return MISSING
@@ -557,7 +562,7 @@ def _of_unknown(reference: Reference, variables: Variables, block: int, *, too_l
         return Diag(
             "VA470", reference.span, {"name": reference.name, "environment": variables.environment, "hint": why}
         )
-    if any(variable.name == reference.head for variable in variables.named):
+    if reference.head in variables.by_name:
         why = "does not stand before this one"
         if reference.name == reference.head:
             why = f"gives a result: write {reference.head}.output"
@@ -598,8 +603,8 @@ def _of_secrets(snapshot: Snapshot, call: Call, secrets: Sequence[Reference]) ->
 def needed(block: Block, text: str, variables: Variables) -> list[Named]:
     """The named blocks whose results a block uses, in the order of the document, without those that these use in turn."""
     heads = {reference.head for call in block.calls for reference in references(call, text) if not reference.secret}
-    first = {variable.name: variable for variable in reversed(variables.named)}
-    return [variable for variable in variables.named if variable.name in heads and first[variable.name] is variable]
+    found = (variables.by_name.get(head) for head in heads)
+    return sorted((variable for variable in found if variable is not None), key=lambda variable: variable.block)
 
 
 def chain_of(snapshot: Snapshot, block: int, variables: Variables) -> list[int]:

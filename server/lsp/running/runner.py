@@ -266,8 +266,7 @@ class Runner:
         runnables = targets(snapshot)
         runs = self._runs.results(document.uri, document.text, [target.span for target in runnables])
         spans = {target.block: target.span for target in runnables if target.kind == "block"}
-        first = {variable.name: variable.block for variable in reversed(variables.named)}
-        last = {name: runs.get(spans[block]) for name, block in first.items() if block in spans}
+        last = {name: runs.get(spans[first.block]) for name, first in variables.by_name.items() if first.block in spans}
         results = {
             name: result_of(run.status, run.results[-1].output)
             for name, run in last.items()
