@@ -143,7 +143,9 @@ def _show(verdict: Verdict, paint: Paint) -> None:
             write_line(f"        {detail}")
 
 
-def _summary(verdicts: list[Verdict], paint: Paint) -> None:
+def _summary(everything: list[Verdict], paint: Paint) -> None:
+    # a fault in the settings is a row that fails, and no example
+    verdicts = [verdict for verdict in everything if not verdict.case.is_settings]
     outcomes = [verdict.outcome for verdict in verdicts]
     tools = len({(verdict.case.tool_id, verdict.case.version) for verdict in verdicts})
     parts = [
@@ -151,8 +153,9 @@ def _summary(verdicts: list[Verdict], paint: Paint) -> None:
     ]
     what = "call" if any(verdict.case.text is not None for verdict in verdicts) else "example"
     text = f"{len(outcomes)} {what}{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
-    colour = "31" if "failed" in outcomes else "33" if "skipped" in outcomes else "32"
-    write_line(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}"))
+    faulty = "" if len(verdicts) == len(everything) else "; the settings have a fault"
+    colour = "31" if "failed" in outcomes or faulty else "33" if "skipped" in outcomes else "32"
+    write_line(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}{faulty}"))
 
 
 def _report(verdicts: list[Verdict]) -> dict[str, Any]:

@@ -308,3 +308,12 @@ def test_an_environment_that_is_not_there_is_wrong_usage(tamis: Tamis) -> None:
     assert "no environment 'stagign', did you mean 'staging'? (there is 'staging', 'live')" in done.err
     for name in ("staging", "default"):
         assert tamis("test", "--environment", name).code == 0
+
+
+def test_a_fault_of_the_settings_is_no_example(tamis: Tamis) -> None:
+    """The finding of a fresh user: `3 examples of 2 tools` where one tool has two examples."""
+    write_tool(tamis.folder, "echo", [{"description": "a", "input": {}}, {"description": "b", "input": {}}])
+    (tamis.folder / "tamis.toml").write_text("[policy]\nnonsense = 1\ncallsPerMinute = -1\n")
+    done = tamis("test")
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == "2 examples of 1 tool: 2 skipped; the settings have a fault"
