@@ -94,6 +94,9 @@ _PYTHON_NETWORK = frozenset(
 )
 
 
+_MOVING = ("chdir", "fchdir")
+
+
 def _python(text: str) -> ScriptFacts:
     import _ast
 
@@ -117,6 +120,8 @@ class _PythonReader:
         self.writes: dict[str, At] = {}
         self.reads: dict[str, At] = {}
         self.inputs: set[str] = set()
+        self.moves = False
+        """Whether the script goes to another folder: where a relative path leads is not known then."""
         self._top(module.body, "")
         self._walk(module)
 
@@ -127,7 +132,7 @@ class _PythonReader:
             self.open_names,
             tuple(self.network.values()),
             tuple(self.hosts.values()),
-            tuple(self.writes.values()),
+            tuple(write for path, write in self.writes.items() if path.startswith("/") or not self.moves),
             tuple(self.reads.values()),
         )
 
@@ -205,6 +210,7 @@ class _PythonReader:
 
     def _call(self, node: Any) -> None:
         function = node.func
+        self.moves = self.moves or (getattr(function, "attr", None) or getattr(function, "id", "")) in _MOVING
         mode = _text(node.args[1]) if len(node.args) > 1 else None
         for keyword in node.keywords:
             mode = _text(keyword.value) if keyword.arg == "mode" else mode
