@@ -40,6 +40,15 @@ _VARIABLE = lazy(r"@\{([^{}\r\n]{0,80})\}")
 Role = Literal["command", "param", "common", "on_error", "retry", "type_hint", "uri", "request_id", "comment"]
 
 
+_NAMES_TOOL = frozenset(("tool", "toolname", "toolid", "functionname"))
+"""What names the tool in VCP, ACTION and call JSON, as ``squash`` gives it."""
+
+
+def _command_of(key: Key) -> str:
+    """``command`` with the step of a key that was meant as one."""
+    return "command" if key.number is None or squash(key.base) not in _NAMES_TOOL else f"command_{key.number}"
+
+
 class _Field(msgspec.Struct):
     """A pair with its meaning; ``step`` None stands for the whole block."""
 
@@ -384,11 +393,15 @@ class _Steps:
             )
 
     def no_command(self) -> None:
-        """The block names no tool: where a key is nearly ``command``, it is the one that was meant."""
+        """The block names no tool: where a key is nearly ``command``, or names the tool in another protocol, it is the one that was meant."""
         near = next((pair for pair in self.lexed.pairs if best(visible(pair.raw), ("command",))), None)
+        near = near or next(
+            (pair for pair in self.lexed.pairs if squash(parse_key(visible(pair.raw)).base) in _NAMES_TOOL), None
+        )
         at = near or self.lexed.pairs[0]
-        fix = self.rename(near, "command", unsafe=True) if near is not None else None
-        args: dict[str, str | int] = {"hint": hint("command" if near is not None else None)}
+        name = "command" if near is None else _command_of(parse_key(visible(near.raw)))
+        fix = self.rename(near, name, unsafe=True) if near is not None else None
+        args: dict[str, str | int] = {"hint": hint(name if near is not None else None)}
         self.found.add("TM201", at.key, args=args, severity="error", fix=fix)
 
     def rename(self, pair: Pair, name: str, *, unsafe: bool = False) -> Fix:
