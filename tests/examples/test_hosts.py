@@ -83,6 +83,20 @@ def test_a_daemon_that_does_not_start_is_said_and_ends_the_host(name: str, tmp_p
     assert done.stderr
 
 
+def test_the_host_in_python_says_plainly_what_is_missing(tmp_path: Path) -> None:
+    """The finding of a fresh user: a traceback where tamis is not installed, and where the daemon ends."""
+    host = HOSTS / "python" / "host.py"
+    without = subprocess.run(
+        [sys.executable, "-S", str(host)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert without.returncode == 1
+    assert without.stderr.startswith("host: this Python has no package tamis") and without.stderr.count("\n") == 1
+    ended = run("python/host.py", tmp_path / "nowhere")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("host: ") and "nowhere' is not a folder" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_guide_shows_the_host_as_it_is(name: str) -> None:
     shown = re.findall(r"^```\w+\n(.*?)^```$", GUIDE.read_text("utf-8"), re.M | re.S)

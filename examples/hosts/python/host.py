@@ -4,9 +4,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tamis.client import Client
-from tamis.client.params import ToolCallConfig
-from tamis.client.results import ApprovalRequest
+try:
+    from tamis.client import Client, RpcFailure
+    from tamis.client.params import ToolCallConfig
+    from tamis.client.results import ApprovalRequest
+except ImportError:
+    sys.exit("host: this Python has no package tamis: start the host with the one that it is installed for")
 
 ALLOWED = {"game:player", "units:convert"}
 PLAYER = {
@@ -67,4 +70,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (RpcFailure, OSError) as error:  # a request was wrong; the daemon did not start, or has ended
+        sys.exit(f"host: {error}")
