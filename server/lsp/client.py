@@ -86,11 +86,12 @@ class Client:
 
     async def choose(self, level: str, text: str, titles: Sequence[str]) -> str | None:
         """``window/showMessageRequest``: the chosen title, None when it was dismissed. Raises ``RpcError`` when it cannot be asked."""
-        actions = [{"title": title} for title in titles]
+        shown = self._session.words.titles(titles) if self._session.words is not None else list(titles)
+        actions = [{"title": title} for title in shown]
         params = {"type": _LEVELS[level], "message": text, "actions": actions}
         answer = await self.ask("window/showMessageRequest", params)
         title: Any = cast("dict[str, Any]", answer).get("title") if isinstance(answer, dict) else None
-        return title if title in titles else None
+        return titles[shown.index(title)] if title in shown else None
 
     @property
     def shows_documents(self) -> bool:

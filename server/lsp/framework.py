@@ -153,6 +153,8 @@ class Framework:
         """Sends a request whose answer is taken as it comes; an error is an ``RpcError``."""
         future: Future[Any] = Future()
         self._asked[identity] = future
+        if self.session.words is not None:
+            params = self.session.words.sent(method, params)
         self.write(encode_request(identity, method, params))
         return future
 
@@ -177,7 +179,7 @@ class Framework:
             if verb.schedule == "background":
                 self._begin(identity, verb.method, handler(params, identity))
             else:
-                self._answer(identity, handler(params, identity))
+                self._answer(identity, verb.method, handler(params, identity))
         except Exception as error:  # one bad request never ends the session
             self._fail(identity, verb.method, error)
 
@@ -200,12 +202,12 @@ class Framework:
             elif isinstance(error := task.exception(), Exception):
                 self._fail(identity, method, error)
             else:
-                self._answer(identity, task.result())
+                self._answer(identity, method, task.result())
 
         task = self._tasks[identity] = self._loop.create_task(work)
         task.add_done_callback(ended)
 
-    def _answer(self, identity: MessageId, result: Any) -> None:
+    def _answer(self, identity: MessageId, method: str, result: Any) -> None:
         """Answers a request, unless someone did; about a text that has changed meanwhile nothing is said."""
         flight = self.session.pending.take(identity)
         if flight is None:
@@ -215,6 +217,8 @@ class Framework:
             return
         plain = self._converter.unstructure(result) if hasattr(result, "__attrs_attrs__") else result
         try:
+            if self.session.words is not None:
+                plain = self.session.words.answered(method, plain)
             body = encode_result(identity, plain)
         except Exception as error:  # an answer that is none
             body = encode_error(identity, RpcError(INTERNAL_ERROR, f"The answer cannot be written: {error!r}"))
@@ -225,6 +229,8 @@ class Framework:
         if not isinstance(error, RpcError):
             report_failure(f"'{method}'", error)
             error = RpcError(INTERNAL_ERROR, f"'{method}' failed: {error!r}")
+        if self.session.words is not None:
+            error = self.session.words.refused(error)
         if self.session.pending.take(identity) is not None:
             self.write(encode_error(identity, error))
 

@@ -53,6 +53,7 @@ from tamis.server.wire.jsonrpc import (
 
 if TYPE_CHECKING:
     from tamis.server.lsp.running.runs import Runs
+    from tamis.server.lsp.words import Words
     from tamis.server.lsp.workspace.roots import Root
     from tamis.server.runtime.tools.registry import Registry
 
@@ -100,6 +101,8 @@ class Session:
         self.announced: dict[str, Any] = {}
         self.status: dict[str, Any] = {}
         self.encoding: PositionEncoding = choose_encoding(None)
+        self.words: Words | None = None
+        """What texts are said with that are sent; None: as they are worded, in English."""
         self.workspace = Workspace()
         self.documents: dict[str, Document] = {}
         self._states: dict[Callable[[Session], Any], Any] = {}
@@ -193,6 +196,8 @@ class Session:
                 result = verb.handle(self, _params(message.params, verb.params), request_id)
                 if result is HELD:
                     return
+                if self.words is not None:
+                    result = self.words.answered(method, result)
                 body = encode_result(request_id, result)
             except RpcError as refusal:
                 self.fail(request_id, refusal)
@@ -283,18 +288,26 @@ class Session:
 
     def fail(self, request_id: MessageId | None, error: RpcError) -> None:
         """Answers a request, or a message that is none (id null), with an error."""
+        if self.words is not None:
+            error = self.words.refused(error)
         self._send(encode_error(request_id, error))
 
-    def answer(self, request_id: MessageId, result: object) -> None:
+    def answer(self, request_id: MessageId, method: str, result: object) -> None:
         """Answers a request that was held."""
+        if self.words is not None:
+            result = self.words.answered(method, result)
         self._send(encode_result(request_id, result))
 
     def notify(self, method: str, params: object, *, key: Hashable = None) -> None:
         """Sends a notification; ``key`` names the state that it tells, of which only the last matters."""
+        if self.words is not None:
+            params = self.words.sent(method, params)
         self._send(encode_notification(method, params), key=key, droppable=method in _DROPPABLE)
 
     def ask(self, method: str, params: object, then: Callable[[Any], None] | None = None) -> None:
         """Sends a request; ``then`` gets the result, None for an error, on this lane."""
+        if self.words is not None:
+            params = self.words.sent(method, params)
         self._send(encode_request(self._asked.begin(then), method, params))
 
     def log(self, message: str, level: int = 2) -> None:

@@ -30,7 +30,6 @@ from tamis.server.lsp.features import (
     semantic_tokens,
     signature_help,
     symbols,
-    test_explorer,
     tool_methods,
     watched_files,
 )
@@ -60,10 +59,9 @@ _ASKING = (
     semantic_tokens,
     signature_help,
     symbols,
-    test_explorer,
     tool_methods,
 )
-_TELLING = (document_sync, execute_command, lifecycle, test_explorer, watched_files)
+_TELLING = (document_sync, execute_command, lifecycle, watched_files)
 
 REQUESTS: dict[str, Verb] = {verb.method: verb for module in _ASKING for verb in module.REQUESTS}
 NOTIFICATIONS: dict[str, Verb] = {verb.method: verb for module in _TELLING for verb in module.NOTIFICATIONS}

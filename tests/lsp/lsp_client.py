@@ -203,6 +203,7 @@ class Client:
         root: Path | None = None,
         capabilities: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
+        locale: str | None = None,
     ) -> dict[str, Any]:
         own: dict[str, Any] = (capabilities or {}).get("experimental", {})
         told = {"events": True, **own.get("tamis", {})}
@@ -219,6 +220,7 @@ class Client:
                 "workspaceFolders": folders,
                 "capabilities": declared,
                 "initializationOptions": options,
+                **({} if locale is None else {"locale": locale}),
             },
         )
         self.notify("initialized", {})

@@ -1,4 +1,5 @@
-"""``workspace/executeCommand`` and ``workspace/textDocumentContent``: running, and what came of it; how its progress is cancelled."""
+"""``workspace/executeCommand`` and ``workspace/textDocumentContent``: running, and what came of it; how its progress is cancelled. And
+``experimental/discoverTest``, ``runTest`` and ``abortRunTest``: the same in an editor's test explorer."""
 
 from __future__ import annotations
 
@@ -68,6 +69,21 @@ def cancel_progress(session: Session, params: WorkDoneProgressCancelParams) -> N
     session.cancel_progress(params.token)
 
 
+def discover_tests(session: Session, params: Any) -> Any:
+    """The tests of a document or a folder."""
+    return commands_of(session).tests.discover(params)
+
+
+async def run_tests(session: Session, params: Any) -> None:
+    """Begins a run of tests, which is told of as it goes on."""
+    commands_of(session).tests.run(params)
+
+
+def abort_tests(session: Session, _params: object) -> None:
+    """Ends the tests that run."""
+    session.abort_tests()
+
+
 def commands_of(session: Session) -> Commands:
     """The session's commands; what runs calls is loaded with the first of them. Only on the framework lane."""
     framework = session.framework.built
@@ -114,6 +130,8 @@ REQUESTS = (
         schedule="snapshot",
         capability=_content_capability,
     ),
+    Verb(method="experimental/discoverTest", params=Any, handler=discover_tests, schedule="snapshot"),
+    Verb(method="experimental/runTest", params=Any, handler=run_tests, schedule="background"),
 )
 NOTIFICATIONS = (
     Verb(
@@ -122,4 +140,5 @@ NOTIFICATIONS = (
         handler=cancel_progress,
         schedule="now",
     ),
+    Verb(method="experimental/abortRunTest", params=object, handler=abort_tests, schedule="now"),
 )

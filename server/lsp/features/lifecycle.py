@@ -6,6 +6,7 @@ Nothing is read from disk before ``initialize`` is answered. Must not know docum
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import tamis
@@ -30,6 +31,11 @@ def initialize(session: Session, params: InitializeParams) -> dict[str, Any]:
         raise RpcError(INVALID_REQUEST, "'initialize' was already answered")
     session.initialize = params
     session.trace.level = params.trace or "off"
+    if speaks_chinese(params.locale):
+        # Only then: who is told everything in English pays nothing for it.
+        from tamis.server.lsp.words import chinese
+
+        session.words = chinese()
     session.encoding = choose_encoding(session.capability("general.positionEncodings"))
     options: Any = params.initialization_options
     members = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
@@ -43,6 +49,11 @@ def initialize(session: Session, params: InitializeParams) -> dict[str, Any]:
         "capabilities": session.announce(),
         "serverInfo": {"name": "tamis", "version": tamis.__version__},
     }
+
+
+def speaks_chinese(locale: str | None) -> bool:
+    """Whether a locale is Chinese, of any script or region: there is one set of sentences, in simplified characters."""
+    return locale is not None and re.split(r"[-_.@]", locale.strip(), maxsplit=1)[0].lower() == "zh"
 
 
 def _folders(session: Session, params: InitializeParams) -> list[str]:

@@ -44,6 +44,7 @@ MAX_REPORTED = 2_000
 SLICE_SECONDS = 0.05
 REPORTS_A_MESSAGE = 100
 NO_FINDINGS = "none"
+_WORKSPACE = "workspace/diagnostic"
 
 
 def pull(session: Session, params: DocumentDiagnosticParams) -> FullReport | UnchangedReport:
@@ -153,7 +154,7 @@ class Reports:
     def ask(self, request_id: MessageId, params: WorkspaceDiagnosticParams) -> None:
         """A request; of two the later one is held, and the other is answered with nothing new."""
         if self._asked is not None:
-            self._session.answer(self._asked.request_id, {"items": []})
+            self._session.answer(self._asked.request_id, _WORKSPACE, {"items": []})
         self._asked = _Asked(request_id, params)
         self._run()
 
@@ -291,13 +292,13 @@ class Reports:
             return
         self._asked = None
         if asked.token is None:
-            session.answer(asked.request_id, {"items": reports})
+            session.answer(asked.request_id, _WORKSPACE, {"items": reports})
             return
         workspace_full_reports = [report for report in reports if isinstance(report, WorkspaceFullReport)]
         for at in range(0, len(workspace_full_reports), REPORTS_A_MESSAGE):
             value = {"items": workspace_full_reports[at : at + REPORTS_A_MESSAGE]}
             session.notify("$/progress", {"token": asked.token, "value": value})
-        session.answer(asked.request_id, {"items": []})
+        session.answer(asked.request_id, _WORKSPACE, {"items": []})
 
     def _push(self, reported: dict[str, tuple[Document | None, _Found]]) -> None:
         """Publishes what changed about files that are not open; open documents are the publisher's."""
@@ -334,7 +335,7 @@ REQUESTS = (
         waits=diagnostics.tools_wait,
     ),
     Verb(
-        method="workspace/diagnostic",
+        method=_WORKSPACE,
         params=WorkspaceDiagnosticParams,
         handler=pull_workspace,
         schedule="now",
