@@ -20,7 +20,7 @@ from typing import cast
 
 MOST_FILES = 5
 MOST = 60
-SECONDS = 1200
+SECONDS = 1500
 
 
 def failed_tests(cache: Path) -> list[str]:

@@ -22,7 +22,7 @@ from tests.editors import code_server
 from tests.editors.npm import find_npm, kept
 from tests.sample_tools import make_tool, tam, vcp
 
-pytestmark = pytest.mark.timeout(960)
+pytestmark = pytest.mark.timeout(1260)
 SOURCE = Path(__file__).resolve().parents[2] / "editors" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((SOURCE / "package.json").read_text("utf-8"))
 TEXTS: dict[str, str] = json.loads((SOURCE / "package.nls.json").read_text("utf-8"))

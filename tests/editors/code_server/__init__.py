@@ -52,7 +52,7 @@ exports.spawn = (file, args, options) => {
 };
 """
 START_SECONDS = 60.0
-DRIVE_SECONDS = 840.0
+DRIVE_SECONDS = 1140.0
 
 
 def chromium() -> str | None:

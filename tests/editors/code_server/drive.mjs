@@ -12,7 +12,7 @@ const { chromium } = createRequire(config.playwright)("playwright-core");
 const seen = { steps: [] };
 // Only bounds failing. A session with many failures ends all the same: what it saw is worth more than the rest of its steps.
 const began = Date.now();
-const { patience = 60000, enough = 700000 } = config;
+const { patience = 60000, enough = 900000 } = config;
 Object.defineProperty(config, "patience", { get: () => (Date.now() - began > enough ? 5000 : patience) });
 
 const browser = await chromium.launch({
