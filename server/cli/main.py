@@ -55,6 +55,9 @@ def main(argv: list[str] | None = None) -> int:
         from tamis.protocols.suggest import best, hint
         from tamis.server.cli.outputs import warn
 
+        if name.startswith("-"):
+            warn(f"'{name}' stands before the command: options stand behind it, `tamis COMMAND {name} …`")
+            return USAGE
         # Who drops letters keeps the order of the others: `lst` is `list`, not `lsp`.
         near = next((command for command in COMMANDS if name and _is_within(name, command)), None) or best(
             name, COMMANDS

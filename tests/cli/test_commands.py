@@ -653,3 +653,10 @@ def test_arguments_that_are_no_json_object_are_told_with_place_and_example(
     said = capsys.readouterr().err
     assert words in said and said.endswith(""" one JSON object, such as '{"text": "hello", "count": 2}'\n""")
     assert "malformed" not in said and "Expected `" not in said and len(said) < 500
+
+
+def test_an_option_before_the_command_is_told_where_it_stands(tmp_path: Path) -> None:
+    """The finding of a fresh user: a page wrote `tamis --config FILE`, and the answer was that there is no such command."""
+    done = tamis("--config", "own.toml", "list", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "options stand behind it, `tamis COMMAND --config …`" in done.stderr
