@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from tamis.protocols.contract import ApprovalField, ExecutionResult
+from tamis.protocols.contract import ApprovalField, ApprovalOption, ExecutionResult
 from tamis.server.runtime.calls.model import Answer, CallContext, Question, Reply
-from tamis.server.runtime.execution.approvals.replies import chosen, question_text
+from tamis.server.runtime.execution.approvals.replies import chosen, question_text, read_reply
 from tamis.server.runtime.handlers.mcp.elicitation import Form, address_of, choices_of, fitting, form_of, question_of
 from tamis.server.runtime.handlers.mcp.session import McpSession, QuestionError
 from tests.runtime.mcp_calls import call, make, run
@@ -190,6 +190,30 @@ def test_a_form_is_never_accepted_without_its_answers(tmp_path: Path, answer: st
     """A host that takes every question for an approval allows nothing by it."""
     (action,) = heard(asked(tmp_path, "", Person(answer), [FORM], shows=True))
     assert action == {"action": "decline" if answer == "decline" else "cancel"}
+
+
+OFFERED = (ApprovalOption(option_id="accept", label="Send", kind="allow_once"),)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"outcome": "selected", "optionId": "accept"}, "the host's answer 'accept' has no 'content': an object with"),
+        (
+            {"outcome": "selected", "optionId": "accept", "content": "Köln"},
+            "has a 'content' that is no object: an object with the form's fields, 'city', 'people'",
+        ),
+        ({"action": "accept", "content": {"city": "Köln"}}, "the host's answer was none of the options"),
+        ("yes", "outcome 'selected' with optionId 'accept'"),
+    ],
+    ids=["no content", "a text", "the shape of MCP", "no object"],
+)
+def test_an_answer_of_another_shape_is_told_to_the_host(tmp_path: Path, raw: object, said: str) -> None:
+    """The finding of a fresh user: such an answer was `no answer was chosen`, and nobody learnt why."""
+    result = asked(tmp_path, "", Person(read_reply(raw, OFFERED)), [FORM], shows=True)
+    assert heard(result) == [{"action": "cancel"}]
+    assert any(said in line for line in result.logs), result.logs
+    assert "Köln" not in str(result.logs)
 
 
 SECRETS = (

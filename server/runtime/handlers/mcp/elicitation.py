@@ -47,6 +47,7 @@ MAX_URL_CHARS = 2_000
 MAX_ROUNDS = 3
 """So often a form is shown whose answers do not fit."""
 ACCEPT = "accept"
+_MAX_NAMED = 8
 _ACCEPT = ApprovalOption(option_id=ACCEPT, label="Answer: yes", kind="allow_once")
 _ACCEPT_FORM = ApprovalOption(option_id=ACCEPT, label="Answer with this form", kind="allow_once")
 _ACCEPT_ADDRESS = ApprovalOption(option_id=ACCEPT, label="Answer: I open this address", kind="allow_once")
@@ -159,8 +160,13 @@ class Questions:
         for _ in range(MAX_ROUNDS):
             reply = await self._asked(msgspec.structs.replace(asked, form=[*fields]), (_ACCEPT_FORM, _DECLINE))
             # an allow without an answer is what a host says that takes every question for an approval
-            if reply.answer != "allow" or reply.option_id != ACCEPT or not isinstance(reply.content, dict):
+            if reply.answer != "allow" or reply.option_id != ACCEPT:
                 return self._not_accepted(number, reply)
+            if not isinstance(reply.content, dict):
+                named = ", ".join(f"'{field.name}'" for field in fields[:_MAX_NAMED])
+                lacks = "has no 'content'" if reply.content is None else "has a 'content' that is no object"
+                why = f"the host's answer '{ACCEPT}' {lacks}: an object with the form's fields, {named}"
+                return self._said(number, "cancel", why)
             content, errors = fitting(fields, cast("dict[str, Any]", reply.content), self._call.trail.secrets)
             if not errors:
                 return self._said(number, "accept", "a person answered") | {"content": content}
@@ -178,9 +184,9 @@ class Questions:
         if reply.answer in ("deny", "unavailable"):
             why = "a person declined" if reply.answer == "deny" else "there is no one to ask"
             return self._said(number, "decline", why)
-        return self._said(
-            number, "cancel", "nobody answered in time" if reply.answer == "timeout" else "no answer was chosen"
-        )
+        # a host that answers in another shape is told so: else its author never learns what it is
+        closed = reply.fault or "no answer was chosen"
+        return self._said(number, "cancel", "nobody answered in time" if reply.answer == "timeout" else closed)
 
     def _shown_fields(self, fields: Sequence[ApprovalField]) -> list[ApprovalField] | str:
         """Fields as a person may see them; or why they cannot be shown."""
