@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import select
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from types import MappingProxyType
@@ -360,11 +361,13 @@ class Standing:
 
     async def drain(self, seconds: float) -> None:
         """Wait for the end of both streams, at most this long."""
+        left = [sink.ended for sink in (self.stdout, self.stderr) if sink is not None and not sink.ended.is_set()]
+        if not left:
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                if self.stdout is not None:
-                    await self.stdout.ended.wait()
-                await self.stderr.ended.wait()
+                for ended in left:
+                    await ended.wait()
 
     async def discard(self) -> None:
         """End all of it, wait until it is gone, release everything; also when this task is cancelled meanwhile."""
@@ -467,6 +470,8 @@ class WallClock:
 
 
 async def _until(event: asyncio.Event, deadline: float) -> bool:
+    if event.is_set():
+        return True
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout_at(deadline):
             await event.wait()
@@ -474,6 +479,10 @@ async def _until(event: asyncio.Event, deadline: float) -> bool:
 
 
 async def _pidfd_gone(fd: int, deadline: float) -> None:
+    looking = select.poll()
+    looking.register(fd, select.POLLIN)
+    if looking.poll(0):
+        return
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
     loop.add_reader(fd, gone.set)

@@ -43,8 +43,7 @@ def call_result(result: ExecutionResult, peer: Peer, *, has_schema: bool, kept: 
     output = None if result.output is UNSET else result.output
     parts: list[dict[str, Any]] = []
     text = output if isinstance(output, str) else _json(output)
-    # most outputs hold no part, and are not walked through for one
-    rest = _taken(output, parts, peer, 0) if MARK in text or isinstance(output, list) else output
+    rest = _taken(output, parts, peer, 0) if _may_hold_parts(output, text) else output
     if not parts and result.parts is not UNSET:
         # of a tool that gave structured content too: its parts stand beside the output, not in it
         parts = [
@@ -54,7 +53,7 @@ def call_result(result: ExecutionResult, peer: Peer, *, has_schema: bool, kept: 
         text = rest if isinstance(rest, str) else _json(rest)
     text_parts = [] if parts and rest is None else [_text(text)]
     content = {"content": [*text_parts, *parts], "isError": False, "_meta": meta}
-    structured: Any = output if has_schema else rest
+    structured = output if has_schema else rest
     # before the stateless revision only objects were structured content
     if isinstance(structured, dict) or (peer.modern and structured is not None and not isinstance(structured, str)):
         content["structuredContent"] = structured
@@ -67,6 +66,11 @@ def _told(result: ExecutionResult) -> str:
         return "This call waits for a person's approval, and this client cannot ask for it."
     text = result.observation or observation(result, "action")
     return text.removeprefix(_OPENING)
+
+
+def _may_hold_parts(output: object, text: str) -> bool:
+    """Whether a part may stand in an output, whose JSON is ``text``: most hold none, and are not walked through."""
+    return MARK in text or isinstance(output, list)
 
 
 def _taken(value: Any, parts: list[dict[str, Any]], peer: Peer, depth: int) -> Any:

@@ -14,10 +14,14 @@ import pytest
 
 from tamis.client import Client
 from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.manifest.reading import ExternalScript
 from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.handlers.script import running
+from tamis.server.runtime.handlers.script.interpreters import interpreter_for
 from tamis.server.runtime.health import health
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.config import Settings
 from tests.sample_tools import make_tool
 
 ENTRY = "def greet(name): return {'hello': name}\n"
@@ -184,3 +188,24 @@ def test_daemon_starts_warm_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     while left() and time.monotonic() < end:
         time.sleep(0.02)
     assert left() == []
+
+
+def test_what_runs_a_script_is_looked_for_once_by_its_runner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # issue 18, bars: a warm script
+    make_tool(tmp_path, "demo:echo")
+    looked: list[str] = []
+
+    def found(handler: ExternalScript, settings: Settings) -> Any:
+        looked.append(handler.language)
+        return interpreter_for(handler, settings)
+
+    monkeypatch.setattr(running, "interpreter_for", found)
+
+    async def work() -> None:
+        own = runtime(tmp_path)
+        assert (await call(own, "demo:echo")).status == "success"
+        await own.close()
+
+    asyncio.run(work())
+    assert looked == ["python"]

@@ -28,11 +28,18 @@ def missing_runtime(manifest: Manifest, settings: Settings) -> str:
     return missing_for(manifest.handler, settings) if isinstance(manifest.handler, ExternalScript) else ""
 
 
-def missing_for(handler: ExternalScript, settings: Settings) -> str:
-    """Why a script cannot be run on this machine, with the remedy; empty when it can."""
+def interpreter_for(handler: ExternalScript, settings: Settings) -> Interpreter | Missing | None:
+    """What runs a script of a built-in language now; None for any other language."""
     if handler.language not in LANGUAGES:
+        return None
+    return find_interpreter(built_in(handler.language), interpreters_of(settings))
+
+
+def missing_for(handler: ExternalScript, settings: Settings, found: Interpreter | Missing | None = None) -> str:
+    """Why a script cannot be run on this machine, with the remedy; empty when it can. ``found``: what was found just now."""
+    interpreter = found or interpreter_for(handler, settings)
+    if interpreter is None:
         return _missing_custom(handler, settings)
-    interpreter = find_interpreter(built_in(handler.language), interpreters_of(settings))
     if isinstance(interpreter, Missing):
         return f"{interpreter.reason}; fix: {interpreter.remedy}"
     if handler.language == "nodejs" and interpreter.language == "nodejs" and handler.script_path.endswith(_TYPESCRIPT):

@@ -12,11 +12,9 @@ import os
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from tamis.protocols.manifest.reading import Execution, ExternalScript, Manifest
 from tamis.sandbox import model as sandbox
-from tamis.sandbox.interpreters import find_interpreter
+from tamis.sandbox.interpreters import Missing
 from tamis.sandbox.model import Interpreter
 from tamis.server.runtime.calls.model import Stopped
 from tamis.server.runtime.calls.outputs import ToldApart
@@ -24,7 +22,13 @@ from tamis.server.runtime.calls.prepared import script_contents
 from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.handlers.script.dependencies import prepared
 from tamis.server.runtime.handlers.script.entry_points import boot_program
-from tamis.server.runtime.handlers.script.interpreters import built_in, custom_program, interpreters_of, missing_for
+from tamis.server.runtime.handlers.script.interpreters import (
+    built_in,
+    custom_program,
+    interpreter_for,
+    interpreters_of,
+    missing_for,
+)
 from tamis.server.runtime.handlers.script.judge import judge, note_outcome
 from tamis.server.runtime.handlers.script.output import input_bytes, shown_text
 from tamis.server.runtime.handlers.secrets import given_secrets
@@ -94,10 +98,11 @@ def limits_of(settings: Settings, manifest: Manifest, wall_ms: int) -> sandbox.L
     """The operator's limits, lowered by the manifest; nothing raises them. How long the run may take is given."""
     operator = settings.sandbox
     values = {field: getattr(operator, field) for field in sandbox.Limits.__struct_fields__}
-    for field in msgspec.structs.fields(operator):
-        asked = manifest.execution.limits.get(field.encode_name)
-        if asked is not None and field.name in values:
-            values[field.name] = min(values[field.name], asked)
+    # not by `fields`, which works out the type of each again
+    for field, name in zip(operator.__struct_fields__, operator.__struct_encode_fields__, strict=True):
+        asked = manifest.execution.limits.get(name)
+        if asked is not None and field in values:
+            values[field] = min(values[field], asked)
     values["wall_ms"] = wall_ms
     return sandbox.Limits(**values)
 
@@ -117,7 +122,8 @@ async def run_script(call: Invocation) -> None:
     trail.step(1, f"the script path '{handler.script_path}' is checked against the tool's folder")
     trail.step(2, f"the script is {target.folder}/{handler.script_path}")
     trail.step(3, f"the environment of {handler.language} is looked for")
-    if missing := missing_for(handler, context.settings):
+    interpreter = interpreter_for(handler, context.settings)
+    if missing := missing_for(handler, context.settings, interpreter):
         raise Stopped("error", failure("DependencyError", missing))
     # nothing is installed either for other files than are pinned; right before the start they are looked at again
     script_pin(tool)
@@ -143,7 +149,10 @@ async def run_script(call: Invocation) -> None:
         warming = context.services.warming
         runs = run if warming is None else partial(warming.run, tool=tool, hold=dependencies.hold)
         writable = writable_folders(rights, tool, target)
-        command = _command(handler, context.settings, dependencies.environment)
+        if dependencies.environment is not None:
+            # what is installed takes its time
+            interpreter = interpreter_for(handler, context.settings)
+        command = _command(handler, context.settings, dependencies.environment, interpreter)
         trail.step(4, f"the command is {command}")
         trail.note(
             "run.started",
@@ -257,13 +266,17 @@ def _ends(path: str) -> list[int]:
     return [at for at, letter in enumerate(path) if letter == "/"]
 
 
-def _command(handler: ExternalScript, settings: Settings, environment: sandbox.Environment | None) -> tuple[str, ...]:
+def _command(
+    handler: ExternalScript,
+    settings: Settings,
+    environment: sandbox.Environment | None,
+    interpreter: Interpreter | Missing | None,
+) -> tuple[str, ...]:
     """The words that start the script inside the sandbox, without the sandbox's own."""
     script = f"/tool/{handler.script_path}"
     program = custom_program(handler, settings)
     if program is not None:
         return program.command
-    interpreter = find_interpreter(built_in(handler.language), interpreters_of(settings))
     own = environment is not None and environment.kind == "python"
     words = (
         interpreter.command("/env/bin/python" if own else interpreter.path)
