@@ -250,3 +250,38 @@ def test_a_missing_program_is_said_once_with_its_remedy(
     said = [text for text in json.loads(run.stdout or "[]") or [] if "no-such-tamis" in text]
     assert len(said) == times, run.stdout + run.stderr
     assert all("pip install ." in text and ".venv/bin/tamis" in text for text in said)
+
+
+def test_the_server_is_told_the_language_of_messages(neovim: str, tmp_path: Path) -> None:  # issue 17, row 27
+    script = tmp_path / "locale.lua"
+    script.write_text(
+        "local config = dofile(arg[1] .. '/lsp/tamis.lua')\n"
+        "local own, given = { initializationOptions = {} }, { initializationOptions = {}, locale = 'zh-CN' }\n"
+        "config.before_init(own, { root_dir = '/nowhere' })\n"
+        "config.before_init(given, { root_dir = '/nowhere' })\n"
+        "io.stdout:write(vim.json.encode({ own = own.locale, lang = vim.v.lang, given = given.locale }))\n"
+    )
+    command = [
+        neovim,
+        "--headless",
+        "-u",
+        "NONE",
+        "-i",
+        "NONE",
+        "--cmd",
+        f"set rtp^={PLUGIN}",
+        "-l",
+        str(script),
+        str(PLUGIN),
+    ]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "LANG": "C.UTF-8", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    told = json.loads(done.stdout)
+    assert told["own"] == told["lang"] != ""
+    assert told["given"] == "zh-CN"

@@ -656,6 +656,10 @@ def test_the_client_speaks_chinese_in_a_chinese_editor(seen: dict[str, Any]) -> 
     assert any("显示日志" in row for row in chinese["status"])
 
 
+def test_the_server_speaks_chinese_in_a_chinese_editor(seen: dict[str, Any]) -> None:  # issue 17, row 27
+    assert {"▶ 运行", "试运行", "复制为…"} <= set(seen["chinese"]["lenses"])
+
+
 def test_a_tool_is_renamed_while_a_call_of_it_waits(seen: dict[str, Any]) -> None:  # bad input
     assert "demo:asked" in seen["renamedWhileRunning"]["text"]
     assert any("demo:ask · ✓" in tab for tab in seen["renamedWhileRunning"]["tabs"])

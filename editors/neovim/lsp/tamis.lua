@@ -57,6 +57,8 @@ return {
   end,
   workspace_required = false,
   before_init = function(params, config)
+    -- The server speaks Chinese to who reads messages in Chinese (`:language messages`), and English to everyone else.
+    params.locale = params.locale or vim.v.lang
     local word = trusts(type(config.root_dir) == 'string' and config.root_dir or nil)
     local options = params.initializationOptions
     if word ~= nil and type(options) == 'table' and options.trusted == nil then

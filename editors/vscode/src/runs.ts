@@ -148,7 +148,7 @@ export class Runs implements vscode.Disposable {
         async (progress, cancelled) => {
           cancelled.onCancellationRequested(() => source.cancel());
           const listening = client.onProgress(WorkDoneProgress.type, token, (value) => {
-            if (value.kind === "begin") this.title = value.title.replace(/^(?:Running|Dry run of|Testing) /, "");
+            if (value.kind === "begin") this.title = value.title.replace(/^(?:Running|Dry run of|Testing|正在运行|试运行|正在测试) /, "");
             const message = value.kind === "begin" ? value.title : value.message;
             if (value.kind !== "end" && message !== undefined) progress.report({ message });
           });

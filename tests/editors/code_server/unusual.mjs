@@ -108,13 +108,13 @@ export async function inChinese(newWindow, config) {
     await visit("folder", config.chinese, "tools");
     await trust();
     await open("ask.tam");
-    await lens("▶ Run").waitFor();
+    await lens("▶ 运行").waitFor();
     await page.keyboard.press("F1");
     await page.locator(".quick-input-widget:visible .quick-input-filter input").fill(">重启服务器");
     await picks().filter({ hasText: "重启服务器" }).first().waitFor();
-    const told = { command: await texts(".quick-input-list .monaco-list-row .label-name") };
+    const told = { command: await texts(".quick-input-list .monaco-list-row .label-name"), lenses: await texts(".codelens-decoration a") };
     await page.keyboard.press("Escape");
-    await begin();
+    await begin("▶ 运行");
     const asked = await question("运行 demo:ask");
     told.toast = await asked.innerText();
     told.buttons = await asked.locator(".monaco-button").allInnerTexts();
@@ -133,7 +133,7 @@ export async function inChinese(newWindow, config) {
   await step("renamedWhileRunning", async () => {
     await tidy();
     await open("ask.tam");
-    await begin();
+    await begin("▶ 运行");
     await question("demo:ask");
     await ask(["F2"], page.locator(".rename-box input:visible"), [2, 18]);
     await page.locator(".rename-box input").fill("demo:asked");
@@ -150,7 +150,7 @@ export async function inChinese(newWindow, config) {
     await page.locator(".tab.dirty").first().waitFor({ state: "detached" });
     // The name of the tool is another one now, for the next call too.
     await page.locator(".tab", { hasText: "ask.tam" }).first().click();
-    await begin();
+    await begin("▶ 运行");
     await allow("demo:asked");
     return told;
   });

@@ -168,7 +168,7 @@ export function windowOf(page, config, seen) {
   }
 
   /** Runs the call of the text that is open, which asks or takes its time. */
-  const begin = () => press("▶ Run", running());
+  const begin = (title = "▶ Run") => press(title, running());
 
   /** A question of the editor, as a toast or, where the editor shows no toast, in the list of notifications. */
   async function question(text) {

@@ -53,7 +53,8 @@ local function run(arguments, command)
       local wanted = lens.command and (lens.command.command == command or (command == 'tamis.run' and lens.command.command == 'tamis.runExample'))
       -- Nothing is run unasked: what a block uses runs first by its own lens (`▶ Run with …`).
       local range = wanted and not lens.command.arguments[1].chain and lens.command.arguments[1].range
-      if range and not lens.command.title:find('step', 1, true) and range.start.line <= last and first <= range['end'].line then
+      local step = wanted and (lens.command.title:find('step', 1, true) or lens.command.title:find('步骤', 1, true))
+      if range and not step and range.start.line <= last and first <= range['end'].line then
         table.insert(chosen, lens.command)
       end
     end

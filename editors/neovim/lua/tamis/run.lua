@@ -214,7 +214,13 @@ function M.progress(params)
   local one = going[params.token]
   local title = one and params.value and params.value.title
   if title then
-    one.what = title:gsub('^Running ', ''):gsub('^Dry run of ', ''):gsub('^Testing ', '')
+    for _, begins in ipairs({ 'Running ', 'Dry run of ', 'Testing ', '正在运行 ', '试运行 ', '正在测试 ' }) do
+      if vim.startswith(title, begins) then
+        title = title:sub(#begins + 1)
+        break
+      end
+    end
+    one.what = title
     one.written.title = one.what
   end
 end
