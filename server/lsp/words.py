@@ -42,7 +42,8 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
 _TOGETHER = re.compile(_QUOTED.pattern + r"|\([^()]*\)")
 """What no joint parts."""
 _LETTERS = re.compile(r"[A-Za-z]{2}")
-_JOINTS = {"; ": "；", " or ": "或", " and ": "和"}
+_PARTS = {"; ": "；"}
+_JOINTS = {" or ": "或", " and ": "和"}
 _BREAKS = ",:;(, "
 _NARROW = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'\"<>[]{}$*`/")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
@@ -272,17 +273,22 @@ class Words:
         if text in (kept := self._phrase_kept):
             return kept[text]
         inner = partial(self.phrase, depth=depth + 1)
-        said = self._phrases.find(text, inner) or self._in_parts(text, inner)
+        # A row first: what one name of it could swallow would stay English.
+        said = (
+            self._in_parts(text, inner, _PARTS)
+            or self._phrases.find(text, inner)
+            or self._in_parts(text, inner, _JOINTS)
+        )
         if len(kept) >= MAX_KEPT:
             # Another one, and not an empty one: threads look into it.
             self._phrase_kept = {}
         self._phrase_kept[text] = said
         return said
 
-    def _in_parts(self, text: str, phrase: Callable[[str], str | None]) -> str | None:
+    def _in_parts(self, text: str, phrase: Callable[[str], str | None], joints: dict[str, str]) -> str | None:
         """Phrases and values in a row."""
         bare = _TOGETHER.sub(lambda quoted: "\0" * len(quoted[0]), text)
-        for joint, other in _JOINTS.items():
+        for joint, other in joints.items():
             if joint not in bare or text != text.strip():
                 continue
             out, at = "", 0

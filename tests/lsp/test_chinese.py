@@ -525,3 +525,67 @@ def test_who_is_told_everything_in_english_never_loads_the_words(tmp_path: Path)
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# Questions
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ('Run demo:say (low risk)? {"a":1}', '运行 demo:say（风险：低）？{"a":1}'),
+        (
+            'Run demo:say (high risk: it may write /a, /b; be given the secret KEY)? {"a":1}',
+            '运行 demo:say（风险：高；它可以写入 /a, /b；得到密钥 KEY）？{"a":1}',
+        ),
+        (
+            'Run a:b (A) with these arguments? {"x":1} It may reach x.org.',
+            '以这些参数运行 a:b (A)？{"x":1} 它可以访问 x.org。',
+        ),
+    ],
+)
+def test_a_question_says_the_same_in_chinese(asked: str, said: str) -> None:
+    assert chinese().text("messages", asked) == said
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        # arguments that look like the end of the question, or like rights
+        'Run demo:say (high risk: it may write /a)? {"a":"b (low risk)? {}"}',
+        'Run a:b (A) with these arguments? {"x":"} It may read /a."} It may write /b.',
+        'Run a:b (A with these arguments? {}) with these arguments? {"x":1}',
+    ],
+)
+def test_a_question_that_its_arguments_could_falsify_stays_as_it_is_asked(asked: str) -> None:
+    assert chinese().text("messages", asked) == asked
+
+
+def test_the_chosen_button_is_known_by_its_english_title() -> None:
+    import asyncio
+    from concurrent.futures import Future
+    from types import SimpleNamespace
+
+    from tamis.server.lsp.client import Client as Asking
+
+    sent: list[Any] = []
+
+    def ask(_identity: str, method: str, params: Any) -> Future[Any]:
+        sent.append(chinese().sent(method, params))
+        answer: Future[Any] = Future()
+        answer.set_result({"title": "拒绝"})
+        return answer
+
+    session: Any = SimpleNamespace(words=chinese())
+    asking = Asking(session, SimpleNamespace(ask=ask, progress={}))
+    chosen = asyncio.run(asking.choose("warning", "Run demo:say (low risk)? {}", ["Allow once", "Deny", "More…"]))
+    assert chosen == "Deny"
+    assert sent[0]["message"] == "运行 demo:say（风险：低）？{}"
+    assert [action["title"] for action in sent[0]["actions"]] == ["允许一次", "拒绝", "更多…"]
+
+
+def test_titles_that_would_become_the_same_stay_english() -> None:
+    assert chinese().titles(["Remove the trailing comma", "Remove the trailing commas"]) == [
+        "Remove the trailing comma",
+        "Remove the trailing commas",
+    ]
