@@ -571,6 +571,21 @@ def _links(words: Words, links: Any) -> Any:
     return [_with(link, tooltip=partial(words.text, "titles")) for link in cast("list[dict[str, Any]]", links)]
 
 
+def _edit(words: Words, edit: dict[str, Any]) -> dict[str, Any]:
+    """What is said of parts of an edit; the edit stays."""
+    notes: dict[str, dict[str, Any]] = edit.get("changeAnnotations") or {}
+    if not notes:
+        return edit
+
+    def say(text: str) -> str:
+        return words.text("messages", words.text("titles", text))
+
+    return {
+        **edit,
+        "changeAnnotations": {name: _with(note, label=say, description=say) for name, note in notes.items()},
+    }
+
+
 _SENT: dict[str, Callable[[Words, Any], Any]] = {
     "textDocument/publishDiagnostics": _publish,
     "$/progress": _progress,
@@ -590,6 +605,8 @@ _ANSWERED: dict[str, Callable[[Words, Any], Any]] = {
     "textDocument/inlayHint": _hints,
     "inlayHint/resolve": _hint,
     "textDocument/documentLink": _links,
+    "textDocument/rename": _edit,
+    "workspace/willRenameFiles": _edit,
     "workspace/executeCommand": _command_result,
     "workspace/textDocumentContent": _content,
 }

@@ -589,3 +589,42 @@ def test_titles_that_would_become_the_same_stay_english() -> None:
         "Remove the trailing comma",
         "Remove the trailing commas",
     ]
+
+
+def test_what_is_said_of_an_edit_is_chinese_and_the_edit_the_same() -> None:
+    edits = [{"textDocument": {"uri": "file:///a", "version": None}, "edits": [{"newText": "Examples and reasoning"}]}]
+    note = {"label": "Not undone by renaming back", "description": "Renaming back leaves 'a:b' where 'a_b' stands now"}
+    answer = chinese().answered("textDocument/rename", {"documentChanges": edits, "changeAnnotations": {"lost": note}})
+    assert answer["documentChanges"] == edits
+    assert answer["changeAnnotations"]["lost"] == {
+        "label": "改回原名时不会恢复",
+        "description": "改回原名后，现有 'a_b' 之处会是 'a:b'",
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("✓ demo:say, 563 ms", "✓ demo:say，563 ms"),
+        ("✗ demo:say: denied, 153 ms", "✗ demo:say：已拒绝，153 ms"),
+        # what the script said is its own
+        (
+            "✗ 1 of 2 calls: demo:say: ScriptError: denied, really, 12 ms",
+            "✗ 2 个调用中的 1 个：demo:say：ScriptError: denied, really，12 ms",
+        ),
+        ("✓ 2 of 2 examples passed", "✓ 2 个示例中通过 2 个"),
+        (
+            "✗ Example 1 of demo:say did not give its expectedOutput, 3 ms",
+            "✗ demo:say 的示例 1 没有给出其 expectedOutput，3 ms",
+        ),
+    ],
+)
+def test_outcomes_keep_their_mark_and_the_words_of_the_script(told: str, said: str) -> None:
+    assert chinese().text("messages", told) == said
+
+
+def test_below_the_outcome_of_a_run_stands_what_the_tool_said() -> None:
+    """The tool's output stays, also where it says what the server could say."""
+    text = "✓ demo:say, 3 ms\nnothing was run\n✗ demo:say: denied, 153 ms"
+    sent = chinese().sent("window/showMessage", {"type": 3, "message": text})
+    assert sent["message"] == "✓ demo:say，3 ms\nnothing was run\n✗ demo:say: denied, 153 ms"

@@ -90,7 +90,7 @@ return {
     ['experimental/serverStatus'] = function(_, told)
       local tamis = require('tamis')
       local before = tamis.tools
-      tamis.tools = tonumber((told.message or ''):match('tools: (%d+)'))
+      tamis.tools = tonumber((told.message or ''):match('^tools: (%d+)') or (told.message or ''):match('^工具：(%d+)'))
       if tamis.tools ~= before then
         tamis.event('TamisRegistryChanged', { tools = tamis.tools, message = told.message })
       end

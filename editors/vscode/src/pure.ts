@@ -46,9 +46,9 @@ export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)}s`;
 }
 
-/** How many tools there are, of the server's status message (`tools: 14, problems with manifests: 2`). */
+/** How many tools there are, of the server's status message (`tools: 14, problems with manifests: 2`, `工具：14，清单的问题：2`). */
 export function toolsOf(message: string | undefined, t: Say = english): string {
-  const found = /tools: (\d+)/.exec(message ?? "");
+  const found = /^(?:tools: |工具：)(\d+)/.exec(message ?? "");
   return found === null ? "" : ` · ${found[1] === "1" ? t("1 tool") : t("{0} tools", found[1] ?? "")}`;
 }
 

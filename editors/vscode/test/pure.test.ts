@@ -64,6 +64,7 @@ test("words of the status bar and of the output", () => {
   assert.equal(seconds(3249), "3.2s");
   assert.equal(toolsOf("tools: 14, problems with manifests: 2"), " · 14 tools");
   assert.equal(toolsOf("tools: 1"), " · 1 tool");
+  assert.equal(toolsOf("工具：14，清单的问题：2"), " · 14 tools");
   assert.equal(toolsOf(undefined), "");
   assert.equal(header("core:echo", runOf("editor-7-1")), "── core:echo #7 ──");
   assert.equal(runOf("x"), "x");
