@@ -88,6 +88,12 @@ lua(
     table.insert(messages, result.message)
     return show(fault, { type = result.type, message = result.message:match('[^\n]*') }, context)
   end
+  -- What the plug-in tells itself.
+  local notify = vim.notify
+  vim.notify = function(text, ...)
+    table.insert(messages, text)
+    return notify(text, ...)
+  end
   vim.ui.select = function(items, options, choose)
     local titles = vim.tbl_map(options.format_item or tostring, items)
     table.insert(asked, { prompt = options.prompt, titles = titles })
@@ -338,7 +344,8 @@ end)
 feature('ran', function()
   lua("messages, asked, pick = {}, {}, { '▶ Run' } place('<ACTION>') vim.lsp.codelens.run()")
   local message = wait('the outcome', 'return messages[1]')
-  return { message = message, offered = lua('return asked[1]'), lenses = lenses('✓') }
+  local observation = lua("return require('tamis.run').history[1].observation")
+  return { message = message, observation = observation, offered = lua('return asked[1]'), lenses = lenses('✓') }
 end)
 
 feature('result_hints', function()

@@ -75,6 +75,13 @@ def test_every_picture_that_a_row_names_exists_and_every_picture_is_named(editor
     assert [name for name in named if not (DOCS / name).is_file()] == []
 
 
+def test_every_picture_stands_in_a_row_and_is_small() -> None:
+    named = "".join(row.picture for editor in ROWS for row in rows(editor))
+    for picture in (DOCS / "pictures").iterdir():
+        assert f"(pictures/{picture.name})" in named
+        assert picture.stat().st_size < 60_000, picture.name
+
+
 def test_a_row_of_vs_code_is_shown_in_the_real_editor_or_says_that_it_is_not() -> None:
     known = functions(TESTS / "test_vscode.py")
     for row in rows("VS Code"):

@@ -216,8 +216,8 @@ def test_lenses_stand_at_the_block_with_their_counts(seen: dict[str, Any]) -> No
 
 def test_the_run_lens_runs_the_call_and_tells_the_outcome(seen: dict[str, Any]) -> None:
     assert "▶ Run" in seen["ran"]["offered"]["titles"]
-    assert "Tool t:echo executed successfully" in seen["ran"]["message"]
-    assert '{"text": "你好 😀", "mode": "loud"}' in seen["ran"]["message"]
+    assert re.fullmatch(r"Tamis: ✓ t:echo, \d+ ms", seen["ran"]["message"])
+    assert '{"text": "你好 😀", "mode": "loud"}' in seen["ran"]["observation"]
 
 
 def test_the_outcome_stays_as_a_lens_and_a_hint(seen: dict[str, Any]) -> None:
@@ -246,8 +246,8 @@ def test_approvals_are_asked_through_the_users_menu(seen: dict[str, Any]) -> Non
         "Details",
     ]
     assert '{"text":"a"}' in seen["approved"]["asked"]["prompt"]
-    assert "t:ask executed successfully" in seen["approved"]["message"]
-    assert "denied" in seen["denied"]
+    assert seen["approved"]["message"].startswith("Tamis: ✓ t:ask")
+    assert seen["denied"].startswith("Tamis: ✗ t:ask: denied")
 
 
 def test_a_clock_stands_at_the_block_while_it_runs_and_its_end_after(

@@ -55,6 +55,8 @@ for group, link in pairs({
   TamisError = 'DiagnosticError',
   TamisDenied = 'DiagnosticWarn',
   TamisTimeout = 'DiagnosticWarn',
+  TamisTab = 'TabLine',
+  TamisTabSelected = 'PmenuSel',
 }) do
   vim.api.nvim_set_hl(0, group, { link = link, default = true })
 end

@@ -5,6 +5,11 @@ local M = {}
 local SERVER = '^0%.1%.'
 local REVISION = 1
 
+--- A path as it is written below the home folder.
+local function short(path)
+  return vim.fn.fnamemodify(path, ':~')
+end
+
 --- What the server of a client says of itself: its version, the sandbox, the tools.
 ---@param client vim.lsp.Client
 local function of_server(client)
@@ -29,9 +34,10 @@ local function of_server(client)
   else
     vim.health.error('no sandbox works here, so no script is run', { 'Run `tamis doctor`: it says what is missing.' })
   end
-  vim.health.info(('tools: %d in %s'):format(health.tools or 0, health.root or '?'))
-  if (health.manifestErrors or 0) > 0 then
-    vim.health.warn(('%d manifests have errors'):format(health.manifestErrors), { 'Run `tamis check`, or open them.' })
+  vim.health.info(('tools: %d in %s'):format(health.tools or 0, short(health.root or '?')))
+  local wrong = health.manifestErrors or 0
+  if wrong > 0 then
+    vim.health.warn(wrong == 1 and '1 manifest has errors' or ('%d manifests have errors'):format(wrong), { 'Run `tamis check`, or open them.' })
   end
 end
 
@@ -49,7 +55,7 @@ function M.check()
   if program and vim.fn.executable(program) == 1 then
     local run = vim.system({ program, '--version' }, { text = true, timeout = 5000 }):wait()
     local version = vim.trim((run.stdout or '') ~= '' and run.stdout or '(no version)')
-    vim.health.ok(('server: %s %s'):format(vim.fn.exepath(program), version))
+    vim.health.ok(('server: %s %s'):format(short(vim.fn.exepath(program)), version))
   elseif program then
     vim.health.error(("the server '%s' was not found"):format(program), {
       ':Tamis install asks how, and installs it into the data folder of Neovim.',
@@ -59,7 +65,7 @@ function M.check()
   end
   for _, place in ipairs(require('tamis.install').places()) do
     if place.path ~= '' and vim.fn.executable(place.path) == 1 then
-      vim.health.info(('%s has %s'):format(place.what, place.path))
+      vim.health.info(('found in %s: %s'):format(place.what, short(place.path)))
     end
   end
   if vim.lsp.is_enabled and not vim.lsp.is_enabled('tamis') then
@@ -74,7 +80,7 @@ function M.check()
     vim.health.ok(
       ('client %d: root %s, %d buffer(s), positions in %s'):format(
         client.id,
-        client.root_dir or '(none)',
+        client.root_dir and short(client.root_dir) or '(none)',
         buffers,
         client.offset_encoding
       )
@@ -83,13 +89,13 @@ function M.check()
   end
   for _, runtime in ipairs({ 'python3', 'node', 'bun', 'uv' }) do
     local found = vim.fn.exepath(runtime)
-    vim.health.info(('%s: %s'):format(runtime, found ~= '' and found or 'not found; tools of its language cannot run'))
+    vim.health.info(('%s: %s'):format(runtime, found ~= '' and short(found) or 'not found; tools of its language cannot run'))
   end
   if #vim.lsp.get_clients({ name = 'jsonls' }) > 0 and #clients > 0 then
     vim.health.info('jsonls is attached too; in the buffers of both, findings, completion and hovers are those of Tamis')
   end
   local log = vim.lsp.log and vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
-  vim.health.info('log: ' .. log)
+  vim.health.info('log: ' .. short(log))
 end
 
 return M

@@ -44,14 +44,47 @@ local function seconds(since)
   return ('%.1fs'):format((vim.uv.hrtime() - since) / 1e9)
 end
 
+--- A value as JSON; slashes stand as they are.
+local function json(value)
+  return (vim.json.encode(value):gsub('\\/', '/'))
+end
+
+local function shortened(text, most)
+  return vim.fn.strchars(text) > most and vim.fn.strcharpart(text, 0, most - 1) .. '…' or text
+end
+
+--- A value as JSON on several lines, the names in order: Lua has none of its own.
+local function pretty(value, indent)
+  indent = indent or ''
+  if type(value) ~= 'table' or vim.tbl_isempty(value) then
+    return json(value)
+  end
+  local parts, inner = {}, indent .. '  '
+  if vim.islist(value) then
+    for _, item in ipairs(value) do
+      table.insert(parts, inner .. pretty(item, inner))
+    end
+    return '[\n' .. table.concat(parts, ',\n') .. '\n' .. indent .. ']'
+  end
+  for _, name in ipairs(vim.fn.sort(vim.tbl_keys(value))) do
+    table.insert(parts, inner .. json(name) .. ': ' .. pretty(value[name], inner))
+  end
+  return '{\n' .. table.concat(parts, ',\n') .. '\n' .. indent .. '}'
+end
+
+--- A value on one line as far as it is shown there.
+local function brief(value)
+  local text = json(value)
+  if #text <= 4096 then
+    text = pretty(value):gsub('([%[{])\n%s*', '%1'):gsub('\n%s*([%]}])', '%1'):gsub('\n%s*', ' ')
+  end
+  return shortened(text, 60)
+end
+
 --- The clock of a run, and the last line that its tool wrote.
 ---@param one tamis.Going
 local function clock(one)
-  local last = one.written.last
-  if vim.fn.strchars(last) > 60 then
-    last = vim.fn.strcharpart(last, 0, 59) .. '…'
-  end
-  return vim.trim(('⏳ %s %s'):format(seconds(one.since), last))
+  return vim.trim(('⏳ %s %s'):format(seconds(one.since), shortened(one.written.last, 60)))
 end
 
 --- What runs, in a few words; nil where nothing does.
@@ -63,16 +96,51 @@ end
 
 local groups = { success = 'TamisSuccess', denied = 'TamisDenied', timeout = 'TamisTimeout', cancelled = 'TamisDenied' }
 
+--- Whether a run came out well: an example as it expects, which may be a failure, anything else with success.
+local function is_good(run)
+  if run.passed ~= nil then
+    return run.passed
+  end
+  return run.status == 'success'
+end
+
 --- What came of a run, in the words of its line.
 local function words(run)
   local first = run.results and run.results[1] or {}
   local took = ('%dms'):format(math.floor((run.durationMs or 0) + 0.5))
-  if run.status == 'success' and run.passed ~= false then
-    local gave = first.output ~= nil and first.output ~= vim.NIL and vim.json.encode(first.output) or ''
-    return ('✔ %s %s'):format(took, #gave > 60 and vim.fn.strcharpart(gave, 0, 59) .. '…' or gave), 'TamisSuccess'
+  if is_good(run) then
+    local gave = first.output ~= nil and first.output ~= vim.NIL and brief(first.output) or ''
+    return ('✔ %s %s'):format(took, gave), 'TamisSuccess'
   end
   local fault = type(first.error) == 'table' and first.error.type or run.status
   return ('✘ %s %s'):format(fault, took), groups[run.status] ~= 'TamisSuccess' and groups[run.status] or 'TamisError'
+end
+
+--- What is told of a run that ended, and its level: one line, so that no key has to be pressed to go on; what it left behind is told whole.
+---@param run table
+---@return string, integer
+function M.told(run)
+  local good, text = is_good(run), run.outcome
+  if run.runs then -- those of `tamis.testExamples`
+    good = run.failed == 0
+  end
+  for _, one in ipairs(run.runs or {}) do
+    if one.passed == false then
+      text = ('%s: %s'):format(text, one.outcome)
+      break
+    end
+  end
+  local lines = vim.tbl_map(output.plain, vim.list_extend({ (text:gsub('%s*\n%s*', ' ')) }, run.notes or {}))
+  local line, room = 'Tamis: ' .. lines[1], math.max(20, vim.v.echospace)
+  if #lines == 1 and vim.fn.strdisplaywidth(line) > room then
+    line = vim.fn.strcharpart(line, 0, room)
+    while vim.fn.strdisplaywidth(line) >= room do
+      line = vim.fn.strcharpart(line, 0, vim.fn.strchars(line) - 1)
+    end
+    line = line .. '…'
+  end
+  lines[1] = line
+  return table.concat(lines, '\n'), good and #lines == 1 and vim.log.levels.INFO or vim.log.levels.WARN
 end
 
 --- Forgets what is shown at a block as soon as the block is edited.
@@ -128,7 +196,8 @@ function M.execute(command, context, done)
       show()
     end
   end))
-  local params = { command = command.command, arguments = command.arguments or { vim.empty_dict() }, workDoneToken = token }
+  -- The outcome is told here: the server's message has several lines, after which a key would have to be pressed.
+  local params = { command = command.command, arguments = { vim.tbl_extend('force', place, { show = false }) }, workDoneToken = token }
   one.finish = function(fault, run)
     if not going[token] then
       return
@@ -152,6 +221,9 @@ function M.execute(command, context, done)
       end
       table.insert(M.history, 1, run)
       M.history[kept + 1] = nil
+    end
+    if not fault and type(run) == 'table' and type(run.outcome) == 'string' then
+      vim.notify(M.told(run))
     end
     -- As Neovim does itself after a lens was run.
     if vim.api.nvim_buf_is_valid(buffer) and #vim.lsp.codelens.get(buffer) > 0 then
@@ -245,38 +317,25 @@ local function clean(run)
   return shown
 end
 
-local function pretty(value, indent)
-  indent = indent or ''
-  if type(value) ~= 'table' or vim.tbl_isempty(value) then
-    return vim.json.encode(value)
-  end
-  local parts, inner = {}, indent .. '  '
-  if vim.islist(value) then
-    for _, item in ipairs(value) do
-      table.insert(parts, inner .. pretty(item, inner))
-    end
-    return '[\n' .. table.concat(parts, ',\n') .. '\n' .. indent .. ']'
-  end
-  for _, name in ipairs(vim.fn.sort(vim.tbl_keys(value))) do
-    table.insert(parts, inner .. vim.json.encode(name) .. ': ' .. pretty(value[name], inner))
-  end
-  return '{\n' .. table.concat(parts, ',\n') .. '\n' .. indent .. '}'
-end
-
-local function text_of(run, tab)
+--- A page of a result, and its file type.
+local function page_of(run, tab)
   local first = run.results and run.results[1] or {}
   if tab == 'Output' then
     local gave = first.output
     if type(first.error) == 'table' then
-      return pretty(first.error)
+      gave = first.error
     end
-    return gave == nil and (run.observation or '') or pretty(gave)
+    if gave == nil then
+      return run.observation or '', 'text'
+    end
+    return pretty(gave), 'json'
   elseif tab == 'Logs' then
-    return table.concat(first.logs or {}, '\n')
+    local logs = table.concat(first.logs or {}, '\n')
+    return logs ~= '' and logs or 'It wrote no log.', 'text'
   elseif tab == 'Permissions' then
-    return pretty(first.permissions or vim.empty_dict())
+    return pretty(first.permissions or vim.empty_dict()), 'json'
   end
-  return pretty(clean(run))
+  return pretty(clean(run)), 'json'
 end
 
 --- Opens a run in a float (the last one without it). `<Tab>` and 1 to 4 change the tab, `q` closes, `<CR>` goes to the call.
@@ -290,30 +349,35 @@ function M.result(run)
   local buffer = vim.api.nvim_create_buf(false, true)
   vim.bo[buffer].bufhidden = 'wipe'
   local width = math.max(20, math.min(100, vim.o.columns - 8))
-  local height = math.max(3, math.min(30, vim.o.lines - 8))
+  local most = math.max(3, math.min(30, vim.o.lines - 8))
   local window = vim.api.nvim_open_win(buffer, true, {
     relative = 'editor',
+    style = 'minimal',
     width = width,
-    height = height,
-    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    height = most,
+    row = math.max(0, math.floor((vim.o.lines - most) / 2) - 1),
     col = math.max(0, math.floor((vim.o.columns - width) / 2)),
     border = 'rounded',
-    title = (' %s '):format((run.outcome or ''):sub(1, width - 4)),
+    title = (' %s '):format(shortened(output.plain(run.outcome or ''), width - 4)),
   })
   local current = 1
   local function show(tab)
     current = tab
     local bar = {}
     for index, name in ipairs(tabs) do
-      table.insert(bar, ('%%#%s# %d %s '):format(index == tab and 'TabLineSel' or 'TabLine', index, name))
+      table.insert(bar, ('%%#%s# %d %s '):format(index == tab and 'TamisTabSelected' or 'TamisTab', index, name))
     end
-    vim.wo[window].winbar = table.concat(bar)
+    vim.wo[window].winbar = table.concat(bar) .. '%#TamisTab#'
+    local text, filetype = page_of(run, tabs[tab])
     vim.bo[buffer].modifiable = true
-    vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(text_of(run, tabs[tab]), '\n'))
+    vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(text, '\n'))
     vim.bo[buffer].modifiable = false
-    vim.bo[buffer].filetype = tabs[tab] == 'Logs' and 'text' or 'json'
+    vim.bo[buffer].filetype = filetype
     vim.wo[window].foldmethod = 'indent'
     vim.wo[window].foldlevel = 99
+    -- As high as the page, with the bar; a page that is longer scrolls.
+    vim.api.nvim_win_set_height(window, most)
+    vim.api.nvim_win_set_height(window, math.max(3, math.min(most, vim.api.nvim_win_text_height(window, {}).all + 1)))
   end
   local function map(key, work, what)
     vim.keymap.set('n', key, work, { buffer = buffer, nowait = true, desc = what })
