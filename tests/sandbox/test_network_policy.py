@@ -72,7 +72,7 @@ def test_name_server_that_points_inside_is_refused_after_one_look_up(answers: Se
                 assert answers[0] not in reason or not answers[0]
                 return
             assert reason.startswith(f"api.test is at {answers[0]}, which is not public")
-            settings = re.findall(r'"([^"]+)"', reason.partition("policy.allowCidrs = ")[2])
+            settings = re.findall(r'"([^"]+)"', reason.partition("; add ")[2].partition(" to policy.allowCidrs")[0])
             assert egress_hosts.address_allowed(answers[0], settings), reason
 
     run(test())
