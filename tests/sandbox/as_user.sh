@@ -2,6 +2,7 @@
 # Runs the sandbox tests as an ordinary user, from root: the same files, copied to where that user can read them.
 #   tests/sandbox/as_user.sh [pytest arguments]
 # TAMIS_TEST_FOLDERS: which of the folders (default: "sandbox environments"); pytest's --ignore does not hold for what is named.
+# TAMIS_TEST_SHARE: of the cases that take minutes one in so many is run (tests/conftest.py); default: all.
 # TAMIS_TEST_PYTHON: a Python that the user can start, with pytest and msgspec reachable through the copied packages
 # (default: /usr/bin/python3).
 set -eu
@@ -42,7 +43,7 @@ cd "$place/tests"
 cp "$root/tools/second_look.py" "$place/"
 as_user() {
   setpriv --reuid 65533 --regid 65533 --clear-groups --inh-caps=-all -- \
-    env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" TAMIS_TEST_BACKEND="${TAMIS_TEST_BACKEND:-}" TAMIS_TEST_BUN="$bun" TAMIS_TEST_UV="$uv" SSL_CERT_FILE="${SSL_CERT_FILE:-}" \
+    env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" TAMIS_TEST_BACKEND="${TAMIS_TEST_BACKEND:-}" TAMIS_TEST_BUN="$bun" TAMIS_TEST_UV="$uv" TAMIS_TEST_SHARE="${TAMIS_TEST_SHARE:-}" SSL_CERT_FILE="${SSL_CERT_FILE:-}" \
     "$python" "$@"
 }
 options="-c /dev/null --rootdir $place/tests -p pytest_timeout"

@@ -25,7 +25,11 @@ def test_the_sandbox_holds_for_an_ordinary_user_too(is_long: bool) -> None:
     # Building packages is the same work for both, and what starts nothing knows no user; the long form runs it all.
     share = [] if is_long else ["-k", " and ".join(f"not {name}" for name in ALIKE)]
     folders = "sandbox environments" if is_long else "sandbox"
-    env = os.environ | {"TAMIS_TEST_BUN": bun(), "TAMIS_TEST_FOLDERS": folders}
+    env = os.environ | {
+        "TAMIS_TEST_BUN": bun(),
+        "TAMIS_TEST_FOLDERS": folders,
+        "TAMIS_TEST_SHARE": "" if is_long else "3",
+    }
     done = subprocess.run(
         ["sh", SCRIPT, "-q", *share], capture_output=True, text=True, timeout=1800, check=False, env=env
     )
