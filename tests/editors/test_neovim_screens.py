@@ -88,6 +88,9 @@ vim.o.completeopt = 'menuone,noinsert,popup'
 vim.opt.runtimepath:prepend(PLUGIN)
 vim.opt.runtimepath:append(PLUGIN .. '/after')
 vim.diagnostic.config({ virtual_text = true })
+for _, group in ipairs({ 'LspCodeLens', 'LspInlayHint' }) do
+  vim.api.nvim_set_hl(0, group, { link = 'Comment' })
+end
 vim.lsp.enable('tamis')
 """
 
