@@ -207,17 +207,15 @@ def _operators(runtime: Runtime) -> Report:
     """What is wrong with the operator's own files so that no tool can be run: else a check of what they let nobody read would be a pass."""
     from tamis.server.analysis.diagnostics import diagnose
     from tamis.server.analysis.snapshot import Snapshot
-    from tamis.server.runtime.settings.loading import operators_files
     from tamis.server.runtime.texts.checkables import text_of
 
     report: Report = []
-    for path in operators_files() if runtime.loaded.closed else ():
-        problem = next((problem for problem in runtime.loaded.problems if problem.startswith(path)), "")
-        if problem:
-            text = text_of(os.path.realpath(path))
-            found = diagnose(Snapshot(path, "settings", text, runtime.registry))
-            errors = [finding for finding in found if finding.severity == "error"]
-            report.append((path, text, errors or [_unreadable(problem.removeprefix(path).lstrip(": "))]))
+    problems = dict(reversed(runtime.loaded.operators_problems)) if runtime.loaded.closed else {}
+    for path, problem in problems.items():
+        text = text_of(os.path.realpath(path))
+        found = diagnose(Snapshot(path, "settings", text, runtime.registry))
+        errors = [finding for finding in found if finding.severity == "error"]
+        report.append((path, text, errors or [_unreadable(problem)]))
     return report
 
 

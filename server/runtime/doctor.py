@@ -17,7 +17,6 @@ from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.classes import is_default
 from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
 from tamis.server.runtime.settings.files import MAX_FILE_BYTES, Unsafe, read_own
-from tamis.server.runtime.settings.loading import operators_files
 from tamis.server.runtime.settings.reading import level_of
 
 _NOT_TRUSTED = "nothing to do, unless the folder is yours; then `tamis trust` shows what it asks for"
@@ -174,7 +173,8 @@ def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     own = runtime.settings
     faults = [*protocol_faults(own), *policy_faults(own.policy), *engine_faults(own)]
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
-    checks = [_problem(problem, path) for problem in problems if problem]
+    files = {problem: Path(own) for own, problem in runtime.loaded.operators_problems}
+    checks = [_problem(problem, files.get(problem, path)) for problem in problems if problem]
     return [*(checks or [check("configuration", "ok", where)]), *_sources(runtime)]
 
 
@@ -204,8 +204,6 @@ def _sources(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _problem(problem: str, path: Path) -> dict[str, Any]:
-    # a problem begins with the file that it is of; the folder's has its bare name
-    path = next((Path(own) for own in operators_files() if problem.startswith(own)), path)
     lines = _lines(path)
     text = problem.partition(": ")[2]
     # What keeps no tool from running is as grave here as in `tamis check`; a rule's level changes only what is said.

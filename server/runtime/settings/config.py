@@ -378,3 +378,5 @@ class LoadedSettings(msgspec.Struct, frozen=True):
     """Those of ``problems`` that are about the folder's ``tamis.toml``."""
     trusted: bool | None = None
     """What the host says of the folder; None: nothing."""
+    operators_problems: tuple[tuple[str, str], ...] = ()
+    """Those of ``problems`` that are about the operator's own files, each behind the path of its file."""

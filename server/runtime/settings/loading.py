@@ -134,6 +134,7 @@ def load_settings(
         folder.text,
         folder.problems,
         trusted,
+        tuple((source.name, problem) for source in (*below, *above) for problem in source.problems),
     )
 
 
