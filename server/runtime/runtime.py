@@ -141,13 +141,12 @@ class Runtime(InForce):
             root=self.root,
             closed=self.loaded.closed,
             agent=self.agent if caller is None else self.agent_for(caller.agent_id),
-            observer=Observer(on_output=on_output, on_progress=on_progress, on_event=on_event),
+            observer=Observer(on_output=on_output, on_progress=on_progress, on_event=on_event, afterwards=afterwards),
             asking=Asking(ask=ask, **asking),
             services=self._call_services(self._log),
             cancelled=cancelled,
             caller=caller or Caller(),
             trace=trace,
-            afterwards=afterwards,
         )
 
     def _call_services(self, log: Log) -> CallServices:

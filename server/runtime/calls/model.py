@@ -240,6 +240,8 @@ class Observer(msgspec.Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
     on_event: OnEvent | None = None
     """Told the states of each call (``model.py``)."""
+    afterwards: Callable[[Callable[[], object]], object] | None = None
+    """Takes what is written down of the call's end, and does it as soon as the call is answered; None: it is done before."""
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,8 +356,6 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Secrets of the calls that this one is a part of, as they may be spelled: hidden in all that is told of it."""
     trace: Trace | None = None
     """The trace that the host names; scripts, services and call-backs are told it."""
-    afterwards: Callable[[Callable[[], object]], object] | None = None
-    """Takes what is written down of the call's end, and does it as soon as the call is answered; None: it is done before."""
 
     def having(self, **changes: Any) -> CallContext:
         """The context with other values, by the names of its own fields and those of ``observer``, ``asking`` and ``services``."""

@@ -330,10 +330,10 @@ async def _recorded(request: CallRequest, context: CallContext, attempts: int) -
         context = msgspec.structs.replace(context, trace=span.trace)
     trail = Trail(context.services.audit, context.services.log, str(context.root), request.call_id, context.trace)
     states, cancelled = states_of(context.observer.on_event), context.cancelled or asyncio.Event()
-    observer = msgspec.structs.replace(context.observer, on_event=states)
     # the ends of the calls that it makes are not put off with its own
-    afterwards = context.afterwards
-    context = msgspec.structs.replace(context, observer=observer, cancelled=cancelled, afterwards=None)
+    afterwards = context.observer.afterwards
+    observer = msgspec.structs.replace(context.observer, on_event=states, afterwards=None)
+    context = msgspec.structs.replace(context, observer=observer, cancelled=cancelled)
     states.begin(request.call_id)
     trail.keep_secret(context.secrets)
     note_received(request, context, trail)
@@ -400,7 +400,7 @@ async def _keyed(
 async def _in_suspended_run(request: CallRequest, context: CallContext, attempts: int, binding: str) -> ExecutionResult:
     """As far as the run of a workflow comes whose host polls (``suspended.py``)."""
     # the run may go on when this request is long answered
-    context = msgspec.structs.replace(context, afterwards=None)
+    context = context.having(afterwards=None)
     runs = context.services.execution.suspended
     match = runs.of(request, binding)
     if match is None:
