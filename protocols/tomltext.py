@@ -7,6 +7,7 @@ line only. Linear, never raises. Must not know settings.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -108,8 +109,9 @@ class TomlTree(msgspec.Struct):
         return toml_table
 
 
+@lru_cache(maxsize=2)
 def read_toml(text: str) -> TomlTree:
-    """Reads a text. Never raises."""
+    """Reads a text. Never raises. The last two trees are kept, and are shared by all who ask for them: nobody changes one."""
     return _Reader(text).read()
 
 

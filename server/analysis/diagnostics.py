@@ -222,7 +222,10 @@ def of_settings(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
 
     if len(snapshot.text) > MAX_SETTINGS_CHARS:
         return _long(MAX_SETTINGS_CHARS)
-    findings = [to_finding(diag) for diag in settings_findings(snapshot.text, snapshot.settings_faults)[:limit]]
+    known: list[Diag] | None = snapshot.__dict__.get("_settings_findings")
+    if known is None:
+        known = snapshot.__dict__["_settings_findings"] = settings_findings(snapshot.text, snapshot.settings_faults)
+    findings = [to_finding(diag) for diag in known[:limit]]
     return sorted(findings, key=lambda finding: (finding.span, finding.code))
 
 

@@ -167,6 +167,33 @@ def test_the_fields_of_a_table_are_looked_up_once_for_all_tables_of_its_kind(mon
     assert len(asked) == len(set(asked))
 
 
+def test_settings_are_read_once_for_all_that_is_asked_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 16: each request about 1,200 servers read them again, some several times (26 s for 38 requests)."""
+    from tamis.protocols import tomltext
+    from tamis.server.analysis.configuration import findings
+    from tamis.server.analysis.hover.explain import explain
+    from tamis.server.analysis.navigation.definition import definition
+    from tamis.server.analysis.navigation.symbols import outline
+
+    read: list[str] = []
+    judged: list[str] = []
+    reader, judge = tomltext._Reader, findings.settings_findings
+    monkeypatch.setattr(tomltext, "_Reader", lambda text: (read.append(text), reader(text))[1])
+    monkeypatch.setattr(
+        findings, "settings_findings", lambda text, faults: (judged.append(text), judge(text, faults))[1]
+    )
+    tomltext.read_toml.cache_clear()
+    text = servers(3).replace("script", "scirpt", 1)
+    shot = Snapshot("/tamis.toml", kind_of("/tamis.toml", "toml"), text, None)
+    for place in (20, 40):
+        assert diagnose(shot)
+        quick_fixes(shot, (place, place))
+        explain(shot, place)
+        definition(shot, place)
+        assert outline(shot)
+    assert read == judged == [text]
+
+
 # Calls
 
 

@@ -47,6 +47,7 @@ class Workspace:
         self._schema_diagnostics = True
         self._facts: dict[str, tuple[float, FolderFacts]] = {}
         self._scripts: dict[str, tuple[float, str, ScriptFile | None]] = {}
+        self._faults: dict[str, tuple[float, tuple[object, ...], tuple[Fault, ...]]] = {}
         self._snapshots: dict[str, tuple[Document, Snapshot]] = {}
         self._past: dict[str, tuple[Document, Snapshot]] = {}
         self._open: dict[str, Document] = {}
@@ -289,7 +290,7 @@ class Workspace:
             mcp = problems(Path(root.path), loaded.settings)
         faults: tuple[Fault, ...] = ()
         if document.kind == "settings" and document.path is not None:
-            faults = _settings_faults(document.path, document.text, root)
+            faults = self._settings_faults(document.path, document.text, root)
         roots = tuple(root.path for root in self._roots)
         neighbours = None
         if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
@@ -338,7 +339,7 @@ class Workspace:
     def forget_facts(self) -> None:
         """Files changed on disk: facts are looked up anew."""
         # New tables: what another thread is just looking up goes into the old ones.
-        self._facts, self._scripts = {}, {}
+        self._facts, self._scripts, self._faults = {}, {}, {}
 
     def _script(self, document: Document) -> ScriptFile | None:
         """The script that a manifest names, as it is on disk; looked up again after a while or when its name changed."""
@@ -361,6 +362,24 @@ class Workspace:
         script = ScriptFile(*read) if read is not None else None
         scripts[document.path] = (now, named, script)
         return script
+
+    def _settings_faults(self, path: str, text: str, root: Root | None) -> tuple[Fault, ...]:
+        """What a settings file names that is not there; looked up again after a while, or when it or what is in force changed."""
+        from tamis.server.runtime.settings.faults import disk_faults
+        from tamis.server.runtime.settings.files import MAX_FILE_BYTES
+
+        if len(text) > MAX_FILE_BYTES:
+            return ()
+        # What the editor says of trust, it says of its own folders.
+        trusted = root.trusted if root is not None and root.contains(path) else None
+        asked = text, trusted, None if root is None else root.settings
+        looked_up = self._faults
+        known = looked_up.get(path)
+        if known is not None and time.monotonic() - known[0] < FACTS_SECONDS and known[1] == asked:
+            return known[2]
+        faults = disk_faults(Path(path).parent, text, trusted)
+        looked_up[path] = time.monotonic(), asked, faults
+        return faults
 
     def _folder_facts(self, folder: str) -> FolderFacts | None:
         now = time.monotonic()
@@ -426,15 +445,6 @@ def _is_graph(document: Document, folders: Sequence[str]) -> bool:
     from tamis.server.analysis.navigation.workflows import in_workflow_folder
 
     return in_workflow_folder(document.path, folders)
-
-
-def _settings_faults(path: str, text: str, root: Root | None) -> tuple[Fault, ...]:
-    from tamis.server.runtime.settings.faults import disk_faults
-    from tamis.server.runtime.settings.files import MAX_FILE_BYTES
-
-    # What the editor says of trust, it says of its own folders.
-    trusted = root.trusted if root is not None and root.contains(path) else None
-    return disk_faults(Path(path).parent, text, trusted) if len(text) <= MAX_FILE_BYTES else ()
 
 
 def _extensions(root: Root | None, settings: RuntimeSettings) -> tuple[SchemaExtension, ...]:
