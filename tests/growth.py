@@ -60,8 +60,8 @@ def _best(work: Callable[[], object], tries: int = 3) -> float:
 def growth(build: Callable[[int], str], read: Callable[[str], object], size: int) -> float:
     """Time at four times the size over time at the size; quadratic work gives 16.
 
-    Sizes too fast to time are enlarged, times below two milliseconds count as two, and the least of three ratios is taken: a
-    neighbour can spoil a measurement, but only quadratic work spoils them all.
+    Sizes too fast to time are enlarged, times below two milliseconds count as two, and the least of seven ratios is taken, the first
+    good one ends the measuring: a neighbour can spoil a measurement, but only quadratic work spoils them all.
     """
     leave_out()
     return _growth(build, read, size)
@@ -73,7 +73,7 @@ def _growth(build: Callable[[int], str], read: Callable[[str], object], size: in
         size *= 4
         seconds, length = _timed(build(size), read)
     ratios: list[float] = []
-    for _ in range(3):
+    for _ in range(7):
         large, _ = _timed(build(size * 4), read)
         ratios.append(large / max(seconds, 0.002))
         if ratios[-1] <= 8:
