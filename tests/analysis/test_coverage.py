@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.analysis.running.coverage import MAX_DEPTH, MAX_ITEMS, Covered, Exercise, covered
+from tamis.server.analysis.running.expectations import MAX_COVERED, MAX_DEPTH, Covered, Exercise, covered
 from tamis.server.analysis.snapshot import Snapshot
 
 
@@ -80,7 +80,7 @@ def test_a_permission_is_covered_by_the_runs_that_were_not_refused_it() -> None:
 
 
 def test_a_manifest_of_very_many_or_very_deep_parts_is_told_within_bounds() -> None:
-    assert len(parts({"properties": {f"p{number}": {} for number in range(3 * MAX_ITEMS)}}, {})) == MAX_ITEMS
+    assert len(parts({"properties": {f"p{number}": {} for number in range(3 * MAX_COVERED)}}, {})) == MAX_COVERED
     deep: Any = {}
     for _ in range(3 * MAX_DEPTH):
         deep = {"properties": {"in": deep}}

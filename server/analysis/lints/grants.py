@@ -68,13 +68,15 @@ def _asked(context: JsonNode, policy: Policy | None, collector: Collector) -> No
     if policy is None:
         return
     if hosts:
+        from tamis.server.runtime.policy.permissions import is_near
+
         reasons = _refused_hosts(tuple(host for host, _ in hosts[:256]), policy.allow_hosts, policy.allow_cidrs)
         for host, item in hosts:
             # What is no host pattern is said by the reading (MF513).
             if host in reasons and host not in refused and host_pattern_fault(host) is None:
                 refused.add(host)
                 # no policy grants what is the sandbox itself: that is the manifest's mistake
-                level = "warning" if _is_near(host) else None
+                level = "warning" if is_near(host) else None
                 collector.add("LN762", item.span, {"v": host, "reason": reasons[host]}, severity=level)
     for items, roots, setting in ((reads, policy.read_roots, "readRoots"), (writes, policy.write_roots, "writeRoots")):
         for path, item in items:
@@ -121,13 +123,6 @@ def _refused_hosts(hosts: tuple[str, ...], allowed: tuple[str, ...], ranges: tup
     from tamis.server.runtime.settings.config import Policy
 
     return refused_hosts(hosts, Policy(allow_hosts=allowed, allow_cidrs=ranges))
-
-
-def _is_near(host: str) -> bool:
-    """Whether a sound host pattern means loopback."""
-    from tamis.sandbox.network.hosts import loopback_fault, parse_rule
-
-    return bool(loopback_fault(parse_rule(host)))
 
 
 def _covered(node: JsonNode, collector: Collector) -> None:

@@ -1,4 +1,5 @@
-"""What a text says that a call of it gives: fences marked ``expect`` between a block and the next one, and whether a result fits them.
+"""What a text says that a call of it gives: fences marked ``expect`` between a block and the next one, and whether a result fits them; and what examples that
+were run have covered of their manifest: which parameters had a value, which values of an ``enum`` came, which permissions were granted.
 
 ```` ```json expect ```` holds a JSON value of which objects may have more members (``json expect equal``: not), ```` ```text expect ```` the exact
 text, ```` ```regex expect ```` a regular expression that is found in it. Pure; must not run anything.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -20,12 +21,26 @@ from tamis.protocols.model import Diag, Document, Json
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.protocols.schema.words import is_list, is_object, json_equal
 from tamis.server.analysis.running.variables import Variables, filled_json
 
 if TYPE_CHECKING:
+    from tamis.protocols.jsontext.tree import JsonNode
     from tamis.server.analysis.snapshot import Snapshot
 
 Form = Literal["json", "text", "regex"]
+MAX_COVERED = 2_000
+"""Parts of one manifest that are told."""
+MAX_DEPTH = 32
+MAX_NAME_CHARS = 100
+_RIGHTS = {
+    "fileAccess/allowRead": "read",
+    "fileAccess/allowWrite": "write",
+    "networkAccess/allowHosts": "network",
+    "requiredCapabilities": "capability",
+    "secrets": "secret",
+}
+"""Where a manifest asks for rights, and what a refusal calls them (``Denied.kind``)."""
 WORD = "expect"
 _FENCE = lazy(r"(?m)^ {0,3}(`{3,}|~{3,})[ \t]*([^\n\r]*?)[ \t]*\r?$")
 _FORMS: Mapping[str, Form] = {"json": "json", "regex": "regex", "regexp": "regex"}
@@ -194,3 +209,78 @@ def _difference(wanted: str, output: str) -> list[str]:
     changed = list(difflib.unified_diff(wanted_lines, other, n=0, lineterm=""))[2:]
     lines = [f"{line[0]} {line[1:]}" for line in changed if not line.startswith("@@")]
     return lines if len(lines) <= MAX_DIFFERENCES else [*lines[:MAX_DIFFERENCES], "… and more"]
+
+
+# Coverage of manifests: counts are values that came, of a permission the runs that had it. A parameter inside of others is covered by what reaches
+# it: members of objects, items of lists.
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """A part of a manifest, where it stands, and how often it was used."""
+
+    kind: Literal["parameter", "value", "permission"]
+    name: str
+    span: Span
+    count: int
+
+
+class Exercise(msgspec.Struct, frozen=True):
+    """One run of an example: what it gave to the tool, and what the tool was refused, as kind and the manifest's value."""
+
+    given: Any
+    refused: frozenset[tuple[str, str]] = frozenset()
+
+
+def covered(snapshot: Snapshot, exercises: Sequence[Exercise]) -> list[Covered]:
+    """The parts of a manifest in the order of its parameters and permissions, at most ``MAX_COVERED``."""
+    found: list[Covered] = []
+    for part in _used(snapshot, exercises):
+        if len(found) == MAX_COVERED:
+            break
+        found.append(part)
+    return found
+
+
+def _used(snapshot: Snapshot, exercises: Sequence[Exercise]) -> Iterator[Covered]:
+    tree = snapshot.manifest.tree
+    parameters = tree.node_at("/parameters")
+    if parameters is not None:
+        yield from _used_below(parameters, [exercise.given for exercise in exercises], 0)
+    for place, kind in _RIGHTS.items():
+        asked = tree.node_at(f"/securityContext/{place}")
+        for item in asked.items if asked is not None else ():
+            if isinstance(item.value, str):
+                granted = sum((kind, item.value) not in exercise.refused for exercise in exercises)
+                yield Covered("permission", _short(item.value), item.span, granted)
+
+
+def _used_below(schema: JsonNode, values: list[Any], depth: int) -> Iterator[Covered]:
+    """The parts of a schema that these values reached."""
+    if depth > MAX_DEPTH:
+        return
+    for member in schema.members:
+        node = member.value
+        if node is None:
+            continue
+        if member.key == "properties":
+            yield from _used_properties(node, values, depth)
+        elif member.key == "items":
+            yield from _used_below(node, [item for value in values if is_list(value) for item in value], depth + 1)
+        elif member.key == "enum":
+            for item in node.items:
+                wanted = item.to_python()
+                came = sum(json_equal(value, wanted) for value in values)
+                yield Covered("value", _short(wanted), item.span, came)
+
+
+def _used_properties(node: JsonNode, values: list[Any], depth: int) -> Iterator[Covered]:
+    for member in node.members:
+        given = [value[member.key] for value in values if is_object(value) and member.key in value]
+        yield Covered("parameter", _short(member.key), (member.key_start, member.key_end), len(given))
+        if member.value is not None:
+            yield from _used_below(member.value, given, depth + 1)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8", "replace")
+    return text[:MAX_NAME_CHARS]

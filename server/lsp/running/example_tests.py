@@ -17,8 +17,7 @@ from msgspec import UNSET
 
 from tamis.protocols.observation import plain
 from tamis.server.analysis.kinds import holds_calls
-from tamis.server.analysis.running.coverage import Exercise, covered
-from tamis.server.analysis.running.expectations import WORD, expectations_of
+from tamis.server.analysis.running.expectations import WORD, Exercise, covered, expectations_of
 from tamis.server.analysis.running.runnables import Target, example_input, expected_span, targets
 from tamis.server.analysis.running.variables import filled_json, names_in, variables_in
 from tamis.server.lsp.client import Client

@@ -288,6 +288,13 @@ def refused_hosts(requested: Sequence[str], policy: Policy) -> dict[str, str]:
     return {denied.value: denied.reason for denied in _hosts(requested, policy)[1]}
 
 
+def is_near(host: str) -> bool:
+    """Whether a sound host pattern means the sandbox's own loopback, which no policy grants."""
+    from tamis.sandbox.network.hosts import loopback_fault, parse_rule
+
+    return bool(loopback_fault(parse_rule(host)))
+
+
 def _hosts(requested: Sequence[str], policy: Policy, through_proxy: str = "") -> tuple[list[str], list[Denied]]:
     """``through_proxy``: the one that is not the sandbox's own loopback, whatever its name."""
     if not requested:
