@@ -229,13 +229,15 @@ class Words:
             for code, entry in CATALOGUE.items()
             if entry.message in findings
         }
-        self._rules = {_HOLE.sub("…", english): _HOLE.sub("…", other) for english, other in findings.items()}
+        rules = {_HOLE.sub("…", english): _HOLE.sub("…", other) for english, other in findings.items()}
+        # cards begin them as sentences
+        self._rules = {english[:1].upper() + english[1:]: other for english, other in rules.items()} | rules
         self._phrases = Table({**_as_phrases(findings), **catalogue["phrases"]})
         self._tables = {name: Table(catalogue[name]) for name in ("titles", "messages", "details")}
         lines = catalogue["lines"]
         # Who takes no Markdown gets the same without its marks.
         self._tables["lines"] = Table({**{plain(english): plain(other) for english, other in lines.items()}, **lines})
-        self._sentences = Table(catalogue["sentences"])
+        self._sentences = Table(catalogue["sentences"] | _of_settings(catalogue["settings"]))
         self._kept: dict[tuple[str, str], str] = {}
         self._phrase_kept: dict[str, str | None] = {}
 
@@ -370,6 +372,19 @@ class Words:
 _FENCE = re.compile(r"\s*(`{3,})\w*\s*\Z")
 _OF_A_TOOL = re.compile(r"\*\*.{1,300}?\*\* (?:\(.{1,300}?\) of `|`)")
 """How a card begins that is about a tool or its parameter: its description is the tool author's."""
+
+
+def _of_settings(settings: dict[str, str]) -> dict[str, str]:
+    """What settings mean, as it is written and as cards have it: a whole sentence, and both without marks."""
+    found: dict[str, str] = {}
+    for english, other in settings.items():
+        whole = english[:1].upper() + english[1:]
+        for text, said in (
+            (english, other),
+            (whole if whole.endswith((".", "*")) else f"{whole}.", other if other.endswith("。") else f"{other}。"),
+        ):
+            found |= {plain(text): plain(said), text: said}
+    return found
 
 
 def _is_value(text: str) -> bool:

@@ -628,3 +628,21 @@ def test_below_the_outcome_of_a_run_stands_what_the_tool_said() -> None:
     text = "✓ demo:say, 3 ms\nnothing was run\n✗ demo:say: denied, 153 ms"
     sent = chinese().sent("window/showMessage", {"type": 3, "message": text})
     assert sent["message"] == "✓ demo:say，3 ms\nnothing was run\n✗ demo:say: denied, 153 ms"
+
+
+def test_every_setting_is_explained_in_chinese() -> None:
+    from tamis.server.analysis.configuration.shown import setting_card
+    from tamis.server.runtime.settings.schema import settings_schema
+
+    def cards(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+        for name, part in schema.get("properties", {}).items():
+            yield setting_card((*path, name), part)
+            yield from cards(part, (*path, name))
+
+    told = list(cards(settings_schema(), ()))
+    assert len(told) > 300
+    for card in told:
+        for line in card.split("\n"):
+            # an example is the same in every language
+            if re.search("[A-Za-z]{3}", line) and not re.fullmatch(r"\*\*.*\*\*.*|(?:Example|Default) `.*`", line):
+                assert CHINESE.search(chinese().lines(line)), line

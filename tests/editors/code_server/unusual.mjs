@@ -115,7 +115,7 @@ export async function inChinese(newWindow, config) {
     const told = { command: await texts(".quick-input-list .monaco-list-row .label-name"), lenses: await texts(".codelens-decoration a") };
     await page.keyboard.press("Escape");
     await begin("▶ 运行");
-    const asked = await question("运行 demo:ask");
+    const asked = await question("运行 demo:ask？");
     told.toast = await asked.innerText();
     told.buttons = await asked.locator(".monaco-button").allInnerTexts();
     await picture("chinese");
@@ -127,7 +127,7 @@ export async function inChinese(newWindow, config) {
 
   const allow = (tool) =>
     bring(page.locator(".tab", { hasText: `${tool} · ✓` }), async () => {
-      await (await question(`运行 ${tool}`)).locator(".monaco-button", { hasText: "允许一次" }).first().click({ timeout: 10000 });
+      await (await question(`运行 ${tool}？`)).locator(".monaco-button", { hasText: "允许一次" }).first().click({ timeout: 10000 });
     });
 
   await step("renamedWhileRunning", async () => {
