@@ -47,8 +47,11 @@ _JOINTS = {" or ": "或", " and ": "和"}
 _BREAKS = ",:;(, "
 _NARROW = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'\"<>[]{}$*`/")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
-_SHAPES = {"n": re.compile(r"≈?\d[\d.,]*\Z"), "m": re.compile(r"≈?\d[\d.,]*\Z"), "word": re.compile(r"\S*\Z")}
+_NUMBER = re.compile(r"≈?\d[\d.,]*\Z")
+_SHAPES = {"n": _NUMBER, "m": _NUMBER, "word": re.compile(r"\S*\Z")}
 """Holes that hold a number or a word, by their names."""
+_HINT = re.compile(r"(, did you mean '.*'\?)?\Z", re.S)
+"""What a hole of this name holds (``suggest.hint``): it stands behind names and lists without a sign between them."""
 _INPUT, _INPUT_OTHER, _BARE = "Input parameter '{p}'", "输入参数 '{p}'", "'{p}'"
 _WHOLE = (("the arguments object", "参数对象"), ("the output", "输出"))
 _LEVELS = {"error": "错误", "warning": "警告", "information": "信息", "hint": "提示", "off": "关闭"}
@@ -146,7 +149,7 @@ class Template:
         return out
 
     def _fits(self, name: str, value: str) -> bool:
-        shape = _SHAPES.get(name) if self._shaped else None
+        shape = _HINT if name == "hint" else _SHAPES.get(name) if self._shaped else None
         return shape is None or value == "\ue000" or shape.match(value) is not None
 
 

@@ -312,8 +312,11 @@ def test_no_text_in_a_hole_is_changed_and_none_makes_half_a_sentence(code: str, 
     other = catalogue()["findings"][CATALOGUE[code].message]
     marks = dict(HOLE.findall(other))
     names = dict.fromkeys(name for name, _ in HOLE.findall(CATALOGUE[code].message))
+    ours = {"hint": ["", ", did you mean 'a; b'?"]}
     args: dict[str, str | int] = {
-        name: data.draw(HOSTILE if not marks[name] else st.sampled_from(["a list", "the block", "it is empty"]))
+        name: data.draw(
+            st.sampled_from(ours.get(name, ["a list", "the block", "it is empty"])) if marks[name] else HOSTILE
+        )
         for name in names
     }
     english = message(Diag(code, (0, 0), args))
