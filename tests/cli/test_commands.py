@@ -283,7 +283,7 @@ def test_doctor_gives_every_problem_a_remedy(root: Path) -> None:
     report: dict[str, Any] = json.loads(done.stdout)
     assert (done.returncode, report["ok"]) == (1, False)
     failed = [check for check in report["checks"] if check["state"] == "error"]
-    assert {check["name"] for check in failed} == {"configuration", "manifest"}
+    assert {check["name"] for check in failed} == {"configuration", "manifest", "tools"}
     assert all(check["remedy"] for check in failed)
     assert next(check for check in report["checks"] if check["name"] == "sandbox")["state"] == "ok"
 
