@@ -136,3 +136,20 @@ def test_completion_in_a_large_half_written_text_takes_bounded_time(name: str, u
     started = time.process_time()
     complete(snapshot, len(text))
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("levels", [64, 98, 99, 100, 101, 300])
+@pytest.mark.parametrize(
+    ("opens", "closes"),
+    [('{"properties":{"a":', "}}"), ('{"items":', "}"), ('{"allOf":[', "]}"), ('{"$defs":{"a":', "}}")],
+)
+def test_a_manifest_of_any_depth_is_judged(
+    opens: str, closes: str, levels: int
+) -> None:  # S9: it ended `check` for a whole folder
+    schema = opens * levels + '{"$ref":"#"}' + closes * levels
+    text = (
+        '{"toolId":"e:d","displayName":"a","description":"x","version":"1.0.0",'
+        '"handler":{"type":"external-script","scriptPath":"echo.py","language":"python"},'
+        f'"parameters":{schema},"output":{schema}}}'
+    )
+    ask_everything("/w/tools/d.tool.json", text, text.index('"$ref"'))

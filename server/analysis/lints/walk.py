@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tamis.protocols.jsontext.tree import JsonNode, Member, from_pointer
 from tamis.protocols.model import Diag, escape_pointer
-from tamis.protocols.schema.check import MAX_SCHEMA_DEPTH, Draft
+from tamis.protocols.schema.check import Draft
 from tamis.server.analysis.lints.local import Collector, Locals, Scans, kept, moved, object_at, speaking, without_member
 from tamis.server.analysis.lints.parameters import lint_names, lint_parameter, lint_references, lint_required, refers
 from tamis.server.analysis.lints.schemas import SHAPES, lint_schema, parts_of
@@ -19,6 +19,8 @@ from tamis.server.analysis.lints.schemas import SHAPES, lint_schema, parts_of
 T = TypeVar("T")
 MAX_KEPT = 200
 """So many findings of one schema are carried up; more are said to be more (TC025)."""
+MAX_DEPTH = 64
+"""Levels of schemas that are looked at, each of nine calls: a schema that is deeper is read and held, and no advice is given on what lies below."""
 _WIDE = 64
 _MAX_SCANS = 256
 
@@ -81,7 +83,7 @@ class _Walk:
 
     def schema(self, node: JsonNode, depth: int, where: str, *, top: bool = False) -> Locals:
         """A schema and all below it, relative to it; ``top``: it is ``parameters`` itself."""
-        if node.kind != "object" or depth > MAX_SCHEMA_DEPTH:
+        if node.kind != "object" or depth > MAX_DEPTH:
             return ()
 
         def look() -> Locals:
@@ -166,9 +168,11 @@ class _Walk:
                 return frozenset((value.value if plain else None,))
             if key in ("$id", "$anchor", "$dynamicAnchor") and value.kind == "string":
                 return frozenset((None,))
-            if value.kind in ("object", "array") and depth < MAX_SCHEMA_DEPTH:
-                return self.references(value, depth + 1, f"{where}/{key or i}")
-            return frozenset()
+            if value.kind not in ("object", "array"):
+                return frozenset()
+            if depth >= MAX_DEPTH:
+                return frozenset((None,))  # what leads where from there is not known
+            return self.references(value, depth + 1, f"{where}/{key or i}")
 
         def look() -> frozenset[str | None]:
             parts = self._speaking(node, "references", where, below)
