@@ -251,7 +251,7 @@ def why_unavailable(manifest: Manifest | KeptBrief, folder: str) -> str:
     if stat.S_ISDIR(mode):
         return f"the script '{script}' is a folder"
     if not stat.S_ISREG(mode):
-        return f"the script '{script}' does not exist beside the manifest"
+        return f"the script '{script}' is not a regular file"
     return "" if os.access(path, os.R_OK) else f"the script '{script}' cannot be read; mend its rights"
 
 
