@@ -240,6 +240,22 @@ def to_lsp(finding: Finding, document: Document, snapshot: Snapshot) -> Diagnost
     )
 
 
+def unread(message: str) -> Diagnostic:
+    """The finding about a definition that is not read, at its beginning."""
+    start = Range(Position(0, 0), Position(0, 0))
+    href = page_uri("MF500")
+    about = CodeDescription(href) if href else UNSET
+    return Diagnostic(
+        start,
+        message,
+        severity=_SEVERITIES["error"],
+        code="MF500",
+        source=SOURCE,
+        code_description=about,
+        data={"slug": "unreadable"},
+    )
+
+
 def _place(related: Related, document: Document, snapshot: Snapshot) -> tuple[str, Range]:
     if not related.path:
         return document.uri, document.range(related.span)

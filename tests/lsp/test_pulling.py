@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 from pathlib import Path
 from typing import Any
@@ -240,3 +241,34 @@ def test_large_document_has_one_finding() -> None:
     for name in ("a.md", "a.tool.json", "agent_profile.json"):
         found = diagnose(Snapshot(f"/w/{name}", kind_of(name, ""), text, None))
         assert [item.code for item in found] == ["TC024"]
+
+
+def test_what_check_finds_in_a_folder_is_in_the_report_too(
+    tmp_path: Path,
+) -> None:  # issue 17: every error of the folder; seen by a fresh user
+    (tmp_path / "tamis.toml").write_text('fooo = 1\n[sandbox]\nwallMs = "x"\n')
+    (tmp_path / "bad.tool.json").write_text('{"toolId": 5}\n')
+    os.mkfifo(tmp_path / "pipe.tool.json")
+    (tmp_path / "link.tool.json").symlink_to(tmp_path / "bad.tool.json")
+    with Client() as client:
+        client.start(tmp_path, PULLS)
+        report = client.answer(ask(client))["result"]["items"]
+    found = {item["uri"].rpartition("/")[2]: sorted(one["code"] for one in item["items"]) for item in report}
+    assert found.pop("bad.tool.json")
+    assert found == {"tamis.toml": ["ST802", "ST803"], "pipe.tool.json": ["MF500"], "link.tool.json": ["MF500"]}
+
+
+def test_a_setting_that_is_mended_leaves_the_report(tmp_path: Path) -> None:
+    settings = tmp_path / "tamis.toml"
+    settings.write_text("fooo = 1\n")
+    with Client() as client:
+        client.start(tmp_path, PULLS)
+        (item,) = client.answer(ask(client))["result"]["items"]
+        assert item["uri"] == settings.as_uri()
+        settings.write_text("")
+        touch(client, settings)
+        while True:
+            items = client.answer(ask(client, {item["uri"]: item["resultId"]}))["result"]["items"]
+            if items and items[0]["kind"] == "full":
+                break
+        assert (items[0]["uri"], items[0]["items"]) == (settings.as_uri(), [])

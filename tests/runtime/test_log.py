@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
+import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -75,3 +78,25 @@ def test_whatever_is_logged_is_one_line_of_json(what: str, fields: dict[str, str
     assert content.count(b"\n") == 1
     assert content.endswith(b"\n")
     assert json.loads(content)["level"]
+
+
+def test_threads_that_write_at_once_fail_none_of_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[BaseException] = []
+    with (tmp_path / "log").open("w") as place:
+        monkeypatch.setattr(sys, "stderr", place)
+
+        def write() -> None:
+            log = Log("debug")
+            try:
+                for number in range(300):
+                    log.write("warning", f"line {number}")
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=write) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failed == []
+    assert len((tmp_path / "log").read_text().splitlines()) == 8 * 300

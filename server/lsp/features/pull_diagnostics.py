@@ -134,6 +134,8 @@ class Reports:
         self._session = session
         self._asked: _Asked | None = None
         self._found: dict[str, _Found] = {}
+        self._unread: dict[str, str] = {}
+        """Definitions that are not read, by path: links, pipes, what is too large; and why."""
         self._said: dict[str, str] = {}
         self._running = False
         self._again = False
@@ -198,7 +200,10 @@ class Reports:
     def _start(self) -> None:
         workspace = self._session.workspace
         workspace.settle()
+        settings = [place for root in workspace.roots if (place := root.settings_place)]
+        self._unread = {error.path: error.message for root in workspace.roots for error in root.unread}
         paths = [path for path in workspace.index.files() if path.startswith("/")]
+        paths = list(dict.fromkeys((*paths, *settings, *self._unread)))
         for path in self._found.keys() - set(paths):
             del self._found[path]
         self._slice(paths, 0)
@@ -217,10 +222,9 @@ class Reports:
     def _look(self, path: str) -> None:
         session = self._session
         workspace = session.workspace
-        document = workspace.open_document(path) or Document(
-            uri_of(path), "", None, workspace.index.text(path), session.encoding
-        )
-        if not uses_tools(document.kind):
+        document = workspace.open_document(path) or Document(uri_of(path), "", None, self._text(path), session.encoding)
+        is_settings = document.kind == "settings"
+        if not uses_tools(document.kind) and not is_settings:
             self._found.pop(path, None)
             return
         snapshot = workspace.fresh_snapshot(document)
@@ -228,17 +232,25 @@ class Reports:
         known = self._found.get(path)
         if (
             known is not None
+            and not is_settings  # what they name may have come or gone
+            and path not in self._unread
             and key[0] == known.text
             and key[1] is known.registry
             and key[2:] == (known.settings, known.facts)
         ):
             return
         try:
-            items = diagnostics.items_of(snapshot, document)
+            unread = None if workspace.index.knows(path) else self._unread.get(path)
+            items = diagnostics.items_of(snapshot, document) if unread is None else [diagnostics.unread(unread)]
         except Exception:  # one strange file must not keep the others from being looked at
             report_failure(f"diagnostics of {os.path.basename(path)}")
             items = []
         self._found[path] = _Found(*key, items, digest(items), document.encoding)
+
+    def _text(self, path: str) -> str:
+        workspace = self._session.workspace
+        root = workspace.root_of(path)
+        return root.settings_text if root is not None and path == root.settings_place else workspace.index.text(path)
 
     # On the session's lane again
 

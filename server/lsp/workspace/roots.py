@@ -297,6 +297,26 @@ class Root:
         return self._settings
 
     @property
+    def settings_place(self) -> str:
+        """The path of the folder's ``tamis.toml``; empty where there is none, or it holds nothing and nothing is wrong with it."""
+        loaded = self._settings
+        there = loaded is not None and (loaded.folder_text or loaded.folder_problems)
+        return f"{self.path.rstrip('/')}/tamis.toml" if there else ""
+
+    @property
+    def settings_text(self) -> str:
+        """What the folder's ``tamis.toml`` held when it was read."""
+        return "" if self._settings is None else self._settings.folder_text.decode("utf-8", "replace")
+
+    @property
+    def unread(self) -> list[RegistryError]:
+        """The definitions that are not read, because they are links, pipes or too large, and why."""
+        from tamis.server.runtime.tools.loader import is_definition
+
+        with self._lock:
+            return [error for path, error in self._problems.items() if is_definition(os.path.basename(path))]
+
+    @property
     def texts(self) -> Mapping[str, str]:
         """The texts of manifests and other definitions by path, as the editor has them."""
         with self._lock:

@@ -126,10 +126,6 @@ def _encoded(content: Mapping[str, Any]) -> str:
     return plain(msgspec.json.encode(content, enc_hook=repr).decode("utf-8", "replace"))
 
 
-_ready: dict[int, select.poll] = {}
-"""What asks whether standard error takes a line."""
-
-
 def _write(line: str) -> bool:
     stream = sys.stderr
     try:
@@ -141,11 +137,8 @@ def _write(line: str) -> bool:
             stream.write(line)
             return True
         stream.flush()
-        ready = _ready.get(descriptor)
-        if ready is None:
-            _ready.clear()
-            ready = _ready[descriptor] = select.poll()
-            ready.register(descriptor, select.POLLOUT)
+        ready = select.poll()  # one for each line: two threads may not ask the same one
+        ready.register(descriptor, select.POLLOUT)
         # a pipe is ready when so much fits as is written here at once
         events = ready.poll(0)
         if not events or not events[0][1] & select.POLLOUT:
