@@ -134,6 +134,8 @@ class Reports:
         self._session = session
         self._asked: _Asked | None = None
         self._found: dict[str, _Found] = {}
+        self._settings: list[str] = []
+        """The paths of the folders' `tamis.toml` files that hold something."""
         self._unread: dict[str, str] = {}
         """Definitions that are not read, by path: links, pipes, what is too large; and why."""
         self._said: dict[str, str] = {}
@@ -200,10 +202,10 @@ class Reports:
     def _start(self) -> None:
         workspace = self._session.workspace
         workspace.settle()
-        settings = [place for root in workspace.roots if (place := root.settings_place)]
+        self._settings = [place for root in workspace.roots if (place := root.settings_place)]
         self._unread = {error.path: error.message for root in workspace.roots for error in root.unread}
         paths = [path for path in workspace.index.files() if path.startswith("/")]
-        paths = list(dict.fromkeys((*paths, *settings, *self._unread)))
+        paths = list(dict.fromkeys((*paths, *self._settings, *self._unread)))
         for path in self._found.keys() - set(paths):
             del self._found[path]
         self._slice(paths, 0)
@@ -223,7 +225,7 @@ class Reports:
         session = self._session
         workspace = session.workspace
         document = workspace.open_document(path) or Document(uri_of(path), "", None, self._text(path), session.encoding)
-        is_settings = document.kind == "settings"
+        is_settings = path in self._settings
         if not uses_tools(document.kind) and not is_settings:
             self._found.pop(path, None)
             return

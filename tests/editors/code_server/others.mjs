@@ -213,6 +213,8 @@ export async function secondWindow(newWindow, config) {
     await page.locator(".settings-editor .setting-item-contents", { hasText: "What of the traffic" }).first().waitFor();
     await page.keyboard.press("Escape");
     await hidePanel();
+    // A group has its count a moment after its name.
+    await page.locator(".settings-editor .settings-toc-container .monaco-list-row", { hasText: /Running\s*\(\d+\)/ }).first().waitFor();
     await picture("settings");
     return { count: await page.locator(".settings-count-widget").first().innerText(), groups: await texts(".settings-editor .settings-toc-container .monaco-list-row") };
   });
