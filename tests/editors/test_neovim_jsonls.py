@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.editors.neovim import ECHO, PLUGIN, neovim
+from tests.editors.neovim_screen import Screen
 from tests.editors.npm import kept
 from tests.node_runtime import NODE, npm
 
@@ -168,6 +169,62 @@ def seen(
     assert run.returncode == 0, f"{found}\n{run.stderr[-2000:]}"
     found["first"] = request.param
     return found
+
+
+# Both servers, as a user has them who names the schema to the other one.
+BOTH = """
+local plugin, node, server = unpack(vim.json.decode(vim.env.TAMIS_TEST_PARTS))
+vim.opt.runtimepath:prepend(plugin)
+vim.opt.swapfile = false
+vim.cmd('filetype plugin on | syntax on')
+vim.diagnostic.config({ virtual_text = { source = true } })
+vim.lsp.config('jsonls', {
+  cmd = { node, server, '--stdio' },
+  filetypes = { 'json' },
+  root_markers = { 'tamis.toml' },
+  init_options = { provideFormatter = true },
+  before_init = function(_, config)
+    config.settings = { json = { validate = { enable = true }, schemas = { require('tamis').schema() } } }
+  end,
+})
+vim.lsp.enable({ 'tamis', 'jsonls' })
+vim.api.nvim_create_autocmd('LspAttach', { command = 'redrawstatus' })
+vim.o.laststatus = 2
+vim.o.statusline = '%f   %{%v:lua.servers()%}'
+function _G.servers()
+  return 'servers: ' .. vim.iter(vim.lsp.get_clients({ bufnr = 0 })):map(function(client) return client.name end):join(', ')
+end
+"""
+
+
+def test_what_stands_at_a_line_comes_from_tamis_where_both_serve(
+    neovim: str, json_server: Path, tmp_path: Path
+) -> None:  # row 4
+    home, folder = tmp_path, tmp_path / "trip"
+    folder.mkdir()
+    (folder / "tamis.toml").write_text("")
+    (folder / "echo.py").write_text("")
+    broken = {**ECHO, "handler": {**ECHO["handler"], "language": "pyton"}}
+    (folder / "echo.tool.json").write_text(json.dumps(broken, indent=2) + "\n")
+    init = home / "init.lua"
+    init.write_text(BOTH)
+    env = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "TAMIS_TEST_PARTS": json.dumps([str(PLUGIN), NODE, str(json_server)]),
+    }
+    screen = Screen([neovim, "-u", str(init), "-i", "NONE", "-n"], folder, env)
+    try:
+        screen.keys(":edit echo.tool.json<CR>")
+        screen.until("return #vim.lsp.get_clients({ bufnr = 0 }) == 2")
+        shown = screen.wait("servers: ", "tamis", "jsonls", "'pyton' is not")
+        if pictures := os.environ.get("TAMIS_KEEP_PICTURES"):
+            screen.photograph(Path(pictures) / "nvim-jsonls.png")
+        (line,) = [line for line in shown.splitlines() if "pyton" in line]
+        assert line.count("pyton") == 2 and "tamis:" in line, shown
+    finally:
+        screen.close()
 
 
 def test_jsonls_alone_tells_what_the_schema_says(seen: dict[str, Any]) -> None:

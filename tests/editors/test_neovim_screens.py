@@ -219,6 +219,14 @@ def test_the_command_line_offers_the_verbs(screen: Screen) -> None:  # row 5
     keep(screen, "commands")
 
 
+def test_plug_maps_are_listed_with_what_they_do(screen: Screen) -> None:  # row 6
+    opened(screen, "trip.md", "3 references")
+    screen.keys(":nmap <LT>Plug>(Tamis<CR>")
+    screen.wait("<Plug>(TamisRun)", "<Plug>(TamisCancel)", "Tamis: run the call under the cursor", "Press ENTER")
+    keep(screen, "maps")
+    screen.keys("<CR>")
+
+
 def test_health_fits_the_screen_and_names_places_below_the_home_folder(screen: Screen) -> None:  # row 7
     opened(screen, "trip.md", "3 references")
     screen.keys(":checkhealth tamis<CR>")

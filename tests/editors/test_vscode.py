@@ -183,6 +183,19 @@ def test_what_a_gallery_shows_is_there() -> None:  # row 28
     assert "no telemetry" in (SOURCE / "SUPPORT.md").read_text("utf-8")
 
 
+def test_the_client_has_no_code_that_reaches_a_network() -> None:  # row 31
+    """Its server speaks over pipes; what the client opens in a browser a person asked for."""
+    reaching = re.compile(
+        r"""["'](?:node:)?(?:https?|http2|net|tls|dgram|dns|inspector)["']"""
+        r"|\b(?:fetch|WebSocket|XMLHttpRequest|EventSource|createTelemetryLogger|TelemetryLogger)\b"
+        r"|TransportKind\.(?:socket|pipe)"
+    )
+    sources = sorted((SOURCE / "src").rglob("*.?ts")) + sorted((SOURCE / "src").rglob("*.ts"))
+    found = {path.name: reaching.findall(path.read_text("utf-8")) for path in sources}
+    assert len(found) > 10
+    assert not {name: words for name, words in found.items() if words}
+
+
 def test_engine_and_client_library() -> None:
     assert MANIFEST["engines"]["vscode"] == "^1.91.0"
     assert MANIFEST["devDependencies"]["vscode-languageclient"].startswith("11.")

@@ -112,16 +112,16 @@ vim.api.nvim_create_autocmd('LspDetach', {
   end,
 })
 
-for name, verb in pairs({
-  TamisRun = 'run',
-  TamisDryRun = 'dryrun',
-  TamisRerun = 'rerun',
-  TamisResult = 'result',
-  TamisCancel = 'cancel',
-  TamisHistory = 'history',
-  TamisCopy = 'copy',
-  TamisConvert = 'convert',
+for name, map in pairs({
+  TamisRun = { 'run', 'run the call under the cursor' },
+  TamisDryRun = { 'dryrun', 'check the call and tell what it would be granted' },
+  TamisRerun = { 'rerun', 'run again what ran last' },
+  TamisResult = { 'result', 'show the result again' },
+  TamisCancel = { 'cancel', 'cancel what runs' },
+  TamisHistory = { 'history', 'choose among what was run' },
+  TamisCopy = { 'copy', 'copy the call in another form' },
+  TamisConvert = { 'convert', 'write the call in another protocol' },
 }) do
-  vim.keymap.set('n', ('<Plug>(%s)'):format(name), ('<Cmd>Tamis %s<CR>'):format(verb), { desc = 'Tamis: ' .. verb })
+  vim.keymap.set('n', ('<Plug>(%s)'):format(name), ('<Cmd>Tamis %s<CR>'):format(map[1]), { desc = 'Tamis: ' .. map[2] })
 end
-vim.keymap.set('x', '<Plug>(TamisRun)', ":Tamis run<CR>", { desc = 'Tamis: run the calls of the selection' })
+vim.keymap.set('x', '<Plug>(TamisRun)', ':Tamis run<CR>', { desc = 'Tamis: run the calls of the selection' })

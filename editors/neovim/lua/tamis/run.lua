@@ -25,7 +25,7 @@ local number = 0
 
 ---@param text string
 ---@param group string
-local function decorate(buffer, mark, text, group, line, stop)
+local function decorate(buffer, mark, text, group, stop)
   if not tamis.options.virtual_text or not vim.api.nvim_buf_is_valid(buffer) then
     return mark
   end
@@ -185,7 +185,7 @@ function M.execute(command, context, done)
   local token = ('tamis-nvim-%d'):format(number)
   local one = { buffer = buffer, client = client, since = vim.uv.hrtime(), what = 'tamis', timer = assert(vim.uv.new_timer()), written = output.stream('tamis') }
   local function show()
-    one.mark = decorate(buffer, one.mark, clock(one), 'TamisRunning', range.start.line, range['end'].line)
+    one.mark = decorate(buffer, one.mark, clock(one), 'TamisRunning', range['end'].line)
     tamis.event('TamisStatus')
   end
   going[token] = one
@@ -216,7 +216,7 @@ function M.execute(command, context, done)
       -- The hint of the server says the same where hints are shown.
       if not vim.lsp.inlay_hint.is_enabled({ bufnr = buffer }) then
         local text, group = words(run)
-        run.shown = decorate(buffer, nil, text, group, range.start.line, range['end'].line)
+        run.shown = decorate(buffer, nil, text, group, range['end'].line)
         watch(buffer)
       end
       table.insert(M.history, 1, run)
@@ -397,10 +397,10 @@ function M.result(run)
   map('<CR>', function()
     vim.api.nvim_win_close(window, true)
     vim.cmd.edit(vim.fn.fnameescape(vim.uri_to_fname(run.uri)))
-    for _, target in ipairs(run.trace or {}) do
-      vim.cmd.edit(vim.fn.fnameescape(vim.uri_to_fname(target.uri)))
-      vim.api.nvim_win_set_cursor(0, { target.line + 1, 0 })
-      break
+    local failed = (run.trace or {})[1]
+    if failed then
+      vim.cmd.edit(vim.fn.fnameescape(vim.uri_to_fname(failed.uri)))
+      vim.api.nvim_win_set_cursor(0, { failed.line + 1, 0 })
     end
   end, 'Go to the call, or the line that failed')
   show(1)
