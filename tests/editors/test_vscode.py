@@ -935,7 +935,9 @@ def test_each_kind_of_file_has_its_language(seen: dict[str, Any]) -> None:  # ro
 def test_the_settings_stand_in_groups_on_their_page(seen: dict[str, Any]) -> None:  # row 6
     rows = [re.fullmatch(r"(.+?)\s*\((\d+)\)", row) for row in seen["settingsPage"]["groups"][2:]]
     groups = {row[1]: int(row[2]) for row in rows if row}
-    assert list(groups) == ["Server", "Files", "Lenses and hints", "Findings", "Running"], seen["settingsPage"]["groups"]
+    assert list(groups) == ["Server", "Files", "Lenses and hints", "Findings", "Running"], seen["settingsPage"][
+        "groups"
+    ]
     assert all(groups.values())
 
 

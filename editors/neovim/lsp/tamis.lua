@@ -68,15 +68,20 @@ return {
   ---@type tamis.InitOptions
   init_options = { trusted = nil },
   capabilities = {
-    experimental = { serverStatusNotification = true, tamis = { approval = 'request', elicitation = true, forms = true, output = true, try = true } },
+    experimental = {
+      serverStatusNotification = true,
+      tamis = { approval = 'request', elicitation = true, forms = true, output = true, try = true },
+    },
   },
   -- Lenses and code actions come here; loaded with the first of them.
-  commands = vim.iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences', 'try' }):fold({}, function(all, name)
-    all['tamis.' .. name] = function(command, context)
-      require('tamis.commands').of_server()[command.command](command, context)
-    end
-    return all
-  end),
+  commands = vim
+    .iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences', 'try' })
+    :fold({}, function(all, name)
+      all['tamis.' .. name] = function(command, context)
+        require('tamis.commands').of_server()[command.command](command, context)
+      end
+      return all
+    end),
   handlers = {
     ['tool/requestApproval'] = function(...)
       return require('tamis.approval').handler(...)

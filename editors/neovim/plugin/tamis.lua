@@ -25,8 +25,9 @@ local function tell_when_missing(buffer)
   -- The client's own rule says whether it would have attached to this buffer.
   config.root_dir(buffer, function()
     vim.notify_once(
-      ("tamis: the program '%s' was not found. `:Tamis install` asks how to install it. Or run `pip install .` in a clone of Tamis, or name the clone's own: "):format(program)
-        .. "vim.lsp.config('tamis', { cmd = { '/path/to/clone/.venv/bin/tamis', 'lsp' } })",
+      ("tamis: the program '%s' was not found. `:Tamis install` asks how to install it. Or run `pip install .` in a clone of Tamis, or name the clone's own: "):format(
+        program
+      ) .. "vim.lsp.config('tamis', { cmd = { '/path/to/clone/.venv/bin/tamis', 'lsp' } })",
       vim.log.levels.WARN
     )
   end)

@@ -46,7 +46,13 @@ local function choose(items, kind, prompt)
 end
 
 local function details(request)
-  local text = vim.json.encode({ tool = request.tool, version = request.version, risk = request.risk, args = request.args, permissions = request.permissions })
+  local text = vim.json.encode({
+    tool = request.tool,
+    version = request.version,
+    risk = request.risk,
+    args = request.args,
+    permissions = request.permissions,
+  })
   vim.notify(text, vim.log.levels.INFO)
 end
 
@@ -55,7 +61,9 @@ local function prompt_of(request)
   local asked = request.elicitation
   if asked then
     local field = asked.field and (' It asks for: %s.'):format(asked.field) or ''
-    return words(("The MCP server '%s' asks (its words) while %s runs: “%s”%s"):format(asked.server, request.tool, asked.message, field))
+    return words(
+      ("The MCP server '%s' asks (its words) while %s runs: “%s”%s"):format(asked.server, request.tool, asked.message, field)
+    )
   end
   return ('Run %s? Risk: %s. %s'):format(request.tool, request.risk, request.argsPreview)
 end

@@ -20,7 +20,9 @@ local function place(line, character)
     uri = vim.uri_from_bufnr(buffer),
     version = vim.lsp.util.buf_versions[buffer],
     range = { start = at, ['end'] = at },
-  }, client, buffer
+  },
+    client,
+    buffer
 end
 
 local function execute(command, argument, client, buffer, done)
@@ -50,7 +52,8 @@ local function run(arguments, command)
     end
     local chosen = {}
     for _, lens in ipairs(found or {}) do
-      local wanted = lens.command and (lens.command.command == command or (command == 'tamis.run' and lens.command.command == 'tamis.runExample'))
+      local wanted = lens.command
+        and (lens.command.command == command or (command == 'tamis.run' and lens.command.command == 'tamis.runExample'))
       -- Nothing is run unasked: what a block uses runs first by its own lens (`▶ Run with …`).
       local range = wanted and not lens.command.arguments[1].chain and lens.command.arguments[1].range
       local step = wanted and (lens.command.title:find('step', 1, true) or lens.command.title:find('步骤', 1, true))
@@ -295,11 +298,16 @@ M.verbs = {
     end)
   end,
   export = function(arguments)
-    chosen('Export the tools as', { 'mcp', 'openai', 'openai-strict', 'anthropic', 'gemini', 'vcp', 'caiu' }, arguments.words[2], function(target)
-      program({ 'export', target }, function(out)
-        show('tamis-export-' .. target, 'json', out)
-      end)
-    end)
+    chosen(
+      'Export the tools as',
+      { 'mcp', 'openai', 'openai-strict', 'anthropic', 'gemini', 'vcp', 'caiu' },
+      arguments.words[2],
+      function(target)
+        program({ 'export', target }, function(out)
+          show('tamis-export-' .. target, 'json', out)
+        end)
+      end
+    )
   end,
   test = test,
   try = function(arguments)

@@ -15,7 +15,10 @@ end
 local function of_server(client)
   local info = client.server_info or {}
   if not tostring(info.version):match(SERVER) then
-    vim.health.warn(('server %s; this plug-in was made for 0.1'):format(info.version), { 'Install the program and the plug-in from the same clone.' })
+    vim.health.warn(
+      ('server %s; this plug-in was made for 0.1'):format(info.version),
+      { 'Install the program and the plug-in from the same clone.' }
+    )
   end
   local reply = client:request_sync('server/health', vim.empty_dict(), 10000)
   local health = reply and reply.result
@@ -24,7 +27,10 @@ local function of_server(client)
     return
   end
   if health.rpc ~= REVISION then
-    vim.health.error(('the server speaks revision %s of the tool methods, the plug-in %d'):format(health.rpc, REVISION), { 'Install both from the same clone.' })
+    vim.health.error(
+      ('the server speaks revision %s of the tool methods, the plug-in %d'):format(health.rpc, REVISION),
+      { 'Install both from the same clone.' }
+    )
   else
     vim.health.ok(('tool methods: revision %d'):format(REVISION))
   end
@@ -37,7 +43,10 @@ local function of_server(client)
   vim.health.info(('tools: %d in %s'):format(health.tools or 0, short(health.root or '?')))
   local wrong = health.manifestErrors or 0
   if wrong > 0 then
-    vim.health.warn(wrong == 1 and '1 manifest has errors' or ('%d manifests have errors'):format(wrong), { 'Run `tamis check`, or open them.' })
+    vim.health.warn(
+      wrong == 1 and '1 manifest has errors' or ('%d manifests have errors'):format(wrong),
+      { 'Run `tamis check`, or open them.' }
+    )
   end
 end
 

@@ -55,14 +55,22 @@ end
 local function ways(what)
   local python = vim.fs.joinpath(environment, bin, 'python')
   local all = {
-    { name = 'uv', program = 'uv', steps = { { 'uv', 'venv', '--clear', environment }, { 'uv', 'pip', 'install', '--python', python, what } } },
+    {
+      name = 'uv',
+      program = 'uv',
+      steps = { { 'uv', 'venv', '--clear', environment }, { 'uv', 'pip', 'install', '--python', python, what } },
+    },
     {
       name = 'pipx',
       program = 'pipx',
       steps = { { 'pipx', 'install', '--force', what } },
       env = { PIPX_HOME = vim.fs.joinpath(home, 'pipx'), PIPX_BIN_DIR = vim.fs.joinpath(home, 'bin') },
     },
-    { name = 'venv', program = 'python3', steps = { { 'python3', '-m', 'venv', '--clear', environment }, { python, '-m', 'pip', 'install', what } } },
+    {
+      name = 'venv',
+      program = 'python3',
+      steps = { { 'python3', '-m', 'venv', '--clear', environment }, { python, '-m', 'pip', 'install', what } },
+    },
   }
   return vim.tbl_filter(function(way)
     return vim.fn.executable(way.program) == 1
@@ -121,12 +129,14 @@ function M.install(what)
   vim.ui.select(offered, {
     prompt = ('Install %s into %s with'):format(what, home),
     format_item = function(way)
-      return way.name .. ': ' .. table.concat(
-        vim.tbl_map(function(step)
-          return table.concat(step, ' ')
-        end, way.steps),
-        ' && '
-      )
+      return way.name
+        .. ': '
+        .. table.concat(
+          vim.tbl_map(function(step)
+            return table.concat(step, ' ')
+          end, way.steps),
+          ' && '
+        )
     end,
   }, function(way)
     if way then

@@ -44,7 +44,13 @@ local empty = {
 }
 
 -- What Neovim asks every client of a buffer for, to show all answers together.
-local asked = { 'textDocument/completion', 'textDocument/hover', 'textDocument/documentSymbol', 'textDocument/formatting', 'textDocument/rangeFormatting' }
+local asked = {
+  'textDocument/completion',
+  'textDocument/hover',
+  'textDocument/documentSymbol',
+  'textDocument/formatting',
+  'textDocument/rangeFormatting',
+}
 
 ---@param client vim.lsp.Client
 local function quiet(client)
@@ -66,7 +72,11 @@ local function quiet(client)
         self, method, where = client, self, method
       end
       local buffer = type(where) == 'table' and where.bufnr or where
-      if vim.list_contains(asked, method) and type(buffer) == 'number' and served(buffer == 0 and vim.api.nvim_get_current_buf() or buffer) then
+      if
+        vim.list_contains(asked, method)
+        and type(buffer) == 'number'
+        and served(buffer == 0 and vim.api.nvim_get_current_buf() or buffer)
+      then
         return false
       end
       return before.supports(self, method, where)

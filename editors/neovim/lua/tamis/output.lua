@@ -27,11 +27,18 @@ function M.plain(text)
   end)
   text = vim.fn.strcharpart(text, 0, most_width)
   -- C1 controls, marks of direction, separators of lines, what nobody sees.
-  return (text:gsub('[\194\226\239][\128-\191]+', function(bytes)
-    local code = vim.fn.char2nr(bytes)
-    local acts = (code >= 0x80 and code <= 0x9f) or (code >= 0x200b and code <= 0x200f) or (code >= 0x2028 and code <= 0x202e) or (code >= 0x2060 and code <= 0x206f) or code == 0xfeff or code == 0xad
-    return acts and ('\\u%04x'):format(code) or nil
-  end))
+  return (
+    text:gsub('[\194\226\239][\128-\191]+', function(bytes)
+      local code = vim.fn.char2nr(bytes)
+      local acts = (code >= 0x80 and code <= 0x9f)
+        or (code >= 0x200b and code <= 0x200f)
+        or (code >= 0x2028 and code <= 0x202e)
+        or (code >= 0x2060 and code <= 0x206f)
+        or code == 0xfeff
+        or code == 0xad
+      return acts and ('\\u%04x'):format(code) or nil
+    end)
+  )
 end
 
 local function at_end(window)
@@ -144,7 +151,8 @@ function M.open()
   flush()
   local window = vim.fn.win_findbuf(buffer)[1]
   if not window then
-    window = vim.api.nvim_open_win(buffer, false, { split = 'below', win = -1, height = math.max(3, math.min(12, math.floor(vim.o.lines / 3))) })
+    window =
+      vim.api.nvim_open_win(buffer, false, { split = 'below', win = -1, height = math.max(3, math.min(12, math.floor(vim.o.lines / 3))) })
     vim.wo[window].wrap, vim.wo[window].number, vim.wo[window].spell, vim.wo[window].list = false, false, false, false
     vim.wo[window].winfixheight = true
     vim.wo[window].winbar = ' Tamis: output   q closes, <C-c> cancels'

@@ -183,7 +183,14 @@ function M.execute(command, context, done)
   local range = place.range or { start = { line = 0 }, ['end'] = { line = 0 } }
   number = number + 1
   local token = ('tamis-nvim-%d'):format(number)
-  local one = { buffer = buffer, client = client, since = vim.uv.hrtime(), what = 'tamis', timer = assert(vim.uv.new_timer()), written = output.stream('tamis') }
+  local one = {
+    buffer = buffer,
+    client = client,
+    since = vim.uv.hrtime(),
+    what = 'tamis',
+    timer = assert(vim.uv.new_timer()),
+    written = output.stream('tamis'),
+  }
   local function show()
     one.mark = decorate(buffer, one.mark, clock(one), 'TamisRunning', range['end'].line)
     tamis.event('TamisStatus')
@@ -191,11 +198,15 @@ function M.execute(command, context, done)
   going[token] = one
   tamis.event('TamisRunStart', { buffer = buffer, token = token })
   show()
-  one.timer:start(100, 100, vim.schedule_wrap(function()
-    if going[token] then
-      show()
-    end
-  end))
+  one.timer:start(
+    100,
+    100,
+    vim.schedule_wrap(function()
+      if going[token] then
+        show()
+      end
+    end)
+  )
   -- The outcome is told here: the server's message has several lines, after which a key would have to be pressed.
   local params = { command = command.command, arguments = { vim.tbl_extend('force', place, { show = false }) }, workDoneToken = token }
   one.finish = function(fault, run)
