@@ -149,6 +149,8 @@ def bench_idle() -> str:
     for who, found in _both("idle").items():
         for name, size in found["idle"].items():
             lines.append(f"| memory of a waiting {name} sandbox (Pss) | {who} | {size / 1e6:.1f} MB |")
+        for name, size in found["own"].items():
+            lines.append(f"| memory of its own (bar 4 MB of a sandbox): {name} | {who} | {size / 1e6:.2f} MB |")
         for name, seconds in found["ballast"].items():
             lines.append(
                 f"| cold Python call, {name} | {who} | {shown(min(seconds))} / {shown(statistics.median(seconds))} (min / median) |"

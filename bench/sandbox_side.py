@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -234,22 +236,63 @@ def kill(bun: str) -> dict[str, list[float]]:
     return found
 
 
+IMPORTS_NOTHING = "import sys\nprint(sys.stdin.read())\n"
+
+
+def _own_bytes(pid: int) -> int:
+    """What a process has written to and shares with nobody."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii")
+    return sum(int(size) for size in re.findall(r"^Private_Dirty:\s+(\d+) kB", rollup, re.MULTILINE)) * 1024
+
+
+def _own_bytes_below(pid: int) -> int:
+    """The same of all processes below one; those that end meanwhile count nothing."""
+    size = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        for child in map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text("ascii").split()):
+            try:
+                size += _own_bytes(child) + _own_bytes_below(child)
+            except OSError:
+                continue
+    return size
+
+
+def _own_bytes_of_bare(imports: str) -> int:
+    """The same of an interpreter that waits without a sandbox, with these modules loaded."""
+    found = find_interpreter("python", Interpreters())
+    command = [found.file or found.path, "-s", "-B", "-c", f"{imports}\nimport os\nos.write(1, b'x')\nos.read(0, 1)"]
+    # as few variables as in a sandbox
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}) as waiting:
+        assert waiting.stdin is not None
+        assert waiting.stdout is not None
+        waiting.stdout.read(1)
+        size = _own_bytes(waiting.pid)
+        waiting.stdin.close()
+    return size
+
+
 def idle(bun: str) -> dict[str, Any]:
     """Bytes of a waiting sandbox by language, and seconds of cold calls of daemons of two sizes."""
     sizes: dict[str, int] = {}
+    own: dict[str, int] = {
+        "an interpreter that waits, without a sandbox": _own_bytes_of_bare("import sys"),
+        "the same that imported json": _own_bytes_of_bare("import json, sys"),
+    }
 
-    async def waiting(language: str) -> int:
+    async def waiting(language: str, source: str = "") -> tuple[int, int]:
         pool = Pool(PoolSettings(eager=True))
-        await _called(pool.run, _Folder(language).request())
+        await _called(pool.run, _Folder(language, source).request())
         await pool.settle()
         await asyncio.sleep(0.3)
         try:
-            return pool.metrics().memory_bytes
+            return pool.metrics().memory_bytes, _own_bytes_below(os.getpid())
         finally:
             await pool.close()
 
+    for name, source in (("a script that imports nothing", IMPORTS_NOTHING), ("a script that imports json", "")):
+        own[f"a waiting sandbox of {name}"] = asyncio.run(waiting("python", source))[1]
     for language in ("python", "nodejs"):
-        sizes[language] = asyncio.run(waiting(language))
+        sizes[language] = asyncio.run(waiting(language))[0]
     loop = asyncio.new_event_loop()
     request = _Folder("python").request()
 
@@ -267,7 +310,7 @@ def idle(bun: str) -> dict[str, Any]:
 
     found = in_turn({"daemon as it starts": cold}, others={"daemon with 1 GB resident": large}, rounds=25, at_least=0)
     loop.close()
-    return {"idle": sizes, "ballast": {name: list(one.seconds) for name, one in found.items()}}
+    return {"idle": sizes, "own": own, "ballast": {name: list(one.seconds) for name, one in found.items()}}
 
 
 PARTS: dict[str, Callable[[str], Any]] = {"calls": calls, "rate": rate, "pace": pace, "kill": kill, "idle": idle}
