@@ -142,7 +142,17 @@ def entry() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
         _end_line()
+    finally:
+        _flush_notes()
     sys.exit(code)
+
+
+def _flush_notes() -> None:
+    """Notes whose reader went away are no failure: Python would make another exit code of it."""
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _end_line() -> None:

@@ -279,10 +279,23 @@ def _write_line(stream: TextIO, pieces: tuple[str | Painted, ...]) -> None:
 def _write(stream: TextIO, text: str) -> None:
     def write() -> None:
         # at once, so that what goes to both streams stands in its order, and a person sees each result when it is there
-        stream.write(text)
-        stream.flush()
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            if stream is not sys.stderr or _asks.get():
+                raise
+            # whoever reads notes went away: the work goes on, and its exit code is what it would be
+            let_go(sys.stderr)
 
     _put(write)
+
+
+def let_go(stream: TextIO) -> None:
+    """Has a stream whose reader went away, and what it still holds, written nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _write_bytes(data: bytes) -> None:

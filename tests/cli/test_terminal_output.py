@@ -414,3 +414,31 @@ def test_only_the_writer_writes() -> None:
                 found.append(f"{path.name}: {ast.unparse(node)}")
     # the version and the list of commands are the program's own words, before anything is loaded
     assert found == ["main.py: sys.stdout.write"] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["check"], 1), (["list"], 0), (["nosuch"], 2), (["list", "--nosuch"], 2), (["run", "nosuch"], 2), (["test"], 1)],
+)
+def test_a_reader_of_notes_who_goes_away_changes_neither_the_work_nor_its_end(
+    tmp_path: Path, words: list[str], code: int
+) -> None:
+    """`tamis check 2> >(head -1)`: the result is whole, and the exit code is that of the work."""
+    (tmp_path / "tamis.toml").write_text("fooo = 1\n")
+    make_tool(tmp_path, "test:a", examples=[{"input": {"text": 1}, "expectedOutput": "no"}])
+    (tmp_path / "broken.tool.json").write_text("{")
+    whole = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert (whole.returncode, bool(whole.stderr)) == (code, True)
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        cut = subprocess.run(
+            [*COMMAND, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=write, timeout=60, check=False
+        )
+    finally:
+        os.close(write)
+    assert (cut.returncode, without_times(cut.stdout)) == (code, without_times(whole.stdout))
+
+
+def without_times(data: bytes) -> bytes:
+    return re.sub(rb"\d+(\.\d+)? m?s", b"", data)
