@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from tamis.sandbox.host import FoundFile
 from tamis.sandbox.model import PROGRAM, Interpreter, Interpreters, Language, lacks
 from tamis.sandbox.paths.never import shown_fault
 from tamis.sandbox.shims import behind_shim, is_program
@@ -37,6 +38,7 @@ _SCRIPT_FACTS = "console.log(JSON.stringify(process.versions))"
 _PYTHON_NAME = re.compile(r"(python|pypy)(3)\.(\d+)[a-z]*")
 _NODE_NAMES = frozenset({"node", "nodejs"})
 _BUN_NAMES = frozenset({"bun", "bunx"})
+_SYSTEM_PYTHON = "/usr/bin/python3"
 _SYSTEM_BIN = ("/usr/bin/", "/usr/local/bin/")
 _CONFIG_BYTES = 65_536
 _TITLES: dict[Language, str] = {"python": "Python", "nodejs": "Node.js", "bun": "bun"}
@@ -52,13 +54,45 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 def find_interpreter(language: Language, interpreters: Interpreters) -> Interpreter | Missing:
-    """What runs a language's scripts, or what is missing."""
+    """What runs a language's scripts, or what is missing.
+
+    Each call looks. Of a Python below /usr it looks whether all that told what it is is as it was.
+    """
+    known = _known.get((language, interpreters))
+    if known is not None and known[0].is_same and not _has_environment(known[0]):
+        return known[1]
     try:
-        return _found(language, interpreters)
+        found = _found(language, interpreters)
+        _keep(language, interpreters, found)
+        return found
     except OSError as error:
         if not lacks(error):
             raise
         return _not_looked_for(_TITLES[language], error)
+
+
+_MOST_KNOWN = 64
+_known: dict[tuple[Language, Interpreters], tuple[FoundFile, Interpreter]] = {}
+
+
+def _keep(language: Language, interpreters: Interpreters, found: Interpreter | Missing) -> None:
+    """Remembers a Python that its file and the place of it tell all of: it needs nothing shown, and nothing starts it."""
+    _known.pop((language, interpreters), None)
+    if not isinstance(found, Interpreter) or found.language != "python" or found.binds or found.runner:
+        return
+    path = interpreters.python or _SYSTEM_PYTHON
+    file = FoundFile.of(path, found.path)
+    if file is None or os.path.dirname(file.real) != "/usr/bin" or _has_environment(file):
+        return
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[language, interpreters] = (file, found)
+
+
+def _has_environment(file: FoundFile) -> bool:
+    """Whether the place that a Python was named by is a virtual environment's: that is another Python then."""
+    here = os.path.dirname(file.path)
+    return os.path.lexists(f"{here}/pyvenv.cfg") or os.path.lexists(f"{os.path.dirname(here)}/pyvenv.cfg")
 
 
 def _not_looked_for(title: str, error: OSError) -> Missing:
@@ -220,7 +254,7 @@ def _find_python(configured: str | None) -> Interpreter | Missing:
         return _python_at(configured, remedy)
 
     def candidates() -> Iterator[str]:
-        yield "/usr/bin/python3"  # below /usr it starts without further mounts
+        yield _SYSTEM_PYTHON  # below /usr it starts without further mounts
         yield _own_python()
         yield from _on_path("python3")
 

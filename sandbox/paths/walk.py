@@ -72,6 +72,8 @@ def _check_names(path: str, parts: list[str]) -> None:
             raise PathRefused(f"the path {path!r} contains {name!r} as a part", "write it without '..', '.' and '//'")
         if "\0" in name or "\\" in name:
             raise PathRefused(f"the path {path!r} contains a NUL or a backslash", "use '/' between parts")
+        if name.isascii() and len(name) <= MAX_NAME_BYTES:
+            continue
         try:
             raw = os.fsencode(name)
         except UnicodeEncodeError as error:

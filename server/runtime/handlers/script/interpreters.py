@@ -19,8 +19,12 @@ _TYPESCRIPT = (".ts", ".mts", ".cts", ".tsx")
 def interpreters_of(settings: Settings) -> Interpreters:
     """The interpreters and runners that the operator chose."""
     own, runners = settings.sandbox.interpreters, settings.sandbox.runners
-    python, nodejs, bun, uv = (os.path.expanduser(path) or None for path in (own.python, own.nodejs, own.bun, own.uv))
+    python, nodejs, bun, uv = _place(own.python), _place(own.nodejs), _place(own.bun), _place(own.uv)
     return Interpreters(python, nodejs, bun, uv, runners.python, runners.nodejs)
+
+
+def _place(path: str) -> str | None:
+    return (os.path.expanduser(path) if path[0] == "~" else path) if path else None
 
 
 def missing_runtime(manifest: Manifest, settings: Settings) -> str:

@@ -99,8 +99,11 @@ def limits_of(settings: Settings, manifest: Manifest, wall_ms: int) -> sandbox.L
     operator = settings.sandbox
     values = {field: getattr(operator, field) for field in sandbox.Limits.__struct_fields__}
     # not by `fields`, which works out the type of each again
-    for field, name in zip(operator.__struct_fields__, operator.__struct_encode_fields__, strict=True):
-        asked = manifest.execution.limits.get(name)
+    lowered = manifest.execution.limits
+    for field, name in (
+        zip(operator.__struct_fields__, operator.__struct_encode_fields__, strict=True) if lowered else ()
+    ):
+        asked = lowered.get(name)
         if asked is not None and field in values:
             values[field] = min(values[field], asked)
     values["wall_ms"] = wall_ms

@@ -7,6 +7,7 @@ Must not know faces.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -76,6 +77,7 @@ class Warming:
         return msgspec.to_builtins(self._pool.metrics() if self._pool is not None else PoolMetrics())
 
 
+@lru_cache(maxsize=256)
 def _generation(tool: Tool) -> str:
     """A manifest as it is now: a sandbox that was started under another one is not used."""
     return hashlib.sha256(msgspec.json.encode(tool.manifest.raw)).hexdigest()
