@@ -112,8 +112,13 @@ class Writer:
                     self.broken = True
 
 
+# A pipe that says it can be written takes this many bytes without waiting (PIPE_BUF).
+_AT_ONCE = 4096
+
+
 class QueuedWriter:
-    """Writes messages in order from a thread of its own, so that a slow client does not stop who writes.
+    """Writes messages in order: a small one to a client that reads at once, else from a thread of its own, so that a slow client does not
+    stop who writes.
 
     Replies are never dropped. A droppable message (live output) is dropped and counted when more than
     ``MAX_QUEUED_BYTES`` wait for a client that does not read.
@@ -121,6 +126,11 @@ class QueuedWriter:
 
     def __init__(self, descriptor: int) -> None:
         self._writer = Writer(descriptor)
+        self._descriptor = descriptor
+        self._writable = select.poll()
+        self._writable.register(descriptor, select.POLLOUT)
+        self._busy = False
+        """Whether the thread has taken messages that it has not written yet."""
         self._queue: deque[bytes] = deque()
         self._queued = 0
         self._ready = threading.Condition()
@@ -137,10 +147,24 @@ class QueuedWriter:
             if droppable and self._queued > MAX_QUEUED_BYTES:
                 self.dropped += 1
                 return False
+            if not self._queued and not self._busy and len(message) <= _AT_ONCE:
+                message = self._rest(message)
+                if not message:
+                    return True
             self._queue.append(message)
             self._queued += len(message)
             self._ready.notify()
         return True
+
+    def _rest(self, message: bytes) -> bytes:
+        """What is left of a message when as much as can be was written without waiting."""
+        try:
+            events = self._writable.poll(0)
+            if events and events[0][1] & select.POLLOUT:
+                return message[os.write(self._descriptor, message) :]
+        except OSError:
+            pass  # the thread finds out
+        return message
 
     def close(self, timeout: float) -> None:
         """Writes what is queued, waiting at most ``timeout`` seconds for the client to read it."""
@@ -158,8 +182,10 @@ class QueuedWriter:
                     return
                 waiting = b"".join(self._queue)
                 self._queue.clear()
-                self._queued = 0
+                self._queued, self._busy = 0, True
             self._writer.write(waiting)
+            with self._ready:
+                self._busy = False
 
 
 # Messages on their way out: written at once while the client reads, kept in order while it does not, never without bound. A small message to a
@@ -168,8 +194,6 @@ class QueuedWriter:
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 MAX_DROPPABLE_BYTES = 4 * 1024 * 1024
-# A pipe that says it can be written takes this many bytes without waiting (PIPE_BUF).
-_AT_ONCE = 4096
 
 
 class Outbox:

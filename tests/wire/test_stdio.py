@@ -108,6 +108,82 @@ def test_what_may_be_dropped_is_dropped_and_counted_and_nothing_else() -> None:
     assert (len(data), data[-6:]) == (1_000_000 + MAX_QUEUED_BYTES + 1 + 5, b"breply")
 
 
+def test_a_small_answer_is_written_before_it_is_said_to_be() -> None:
+    """No other thread has to come to it first (issue 18)."""
+    incoming, outgoing = os.pipe()
+    os.set_blocking(incoming, False)
+    writer = QueuedWriter(outgoing)
+    assert writer.write(b"answer\n")
+    assert os.read(incoming, 100) == b"answer\n"
+    writer.close(5)
+    os.close(incoming)
+    os.close(outgoing)
+
+
+def test_messages_keep_their_order_however_each_is_written() -> None:
+    """Small ones that could be written at once, behind large ones that a thread still writes, to a client that reads now and then."""
+    incoming, outgoing = os.pipe()
+    writer = QueuedWriter(outgoing)
+    messages = [b"%d:" % number + b"x" * (200_000 if number % 7 == 0 else 30) + b"\n" for number in range(200)]
+    chunks: list[bytes] = []
+
+    def read() -> None:
+        while data := os.read(incoming, 50_000):
+            chunks.append(data)
+            time.sleep(0.0005)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    for number, message in enumerate(messages):
+        assert writer.write(message)
+        if number % 10 == 0:
+            time.sleep(0.005)
+    writer.close(20)
+    os.close(outgoing)
+    reading.join(20)
+    os.close(incoming)
+    assert b"".join(chunks).splitlines(keepends=True) == messages
+
+
+def test_a_small_message_does_not_overtake_what_the_thread_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    incoming, outgoing = os.pipe()
+    writer = QueuedWriter(outgoing)
+    taken, goes_on, write = threading.Event(), threading.Event(), writer._writer.write
+
+    def later(data: bytes) -> None:
+        taken.set()
+        assert goes_on.wait(20)
+        write(data)
+
+    monkeypatch.setattr(writer._writer, "write", later)
+    large = b"a" * 5_000 + b"\n"
+    writer.write(large)  # more than is written at once
+    assert taken.wait(20)
+    writer.write(b"b\n")
+    goes_on.set()
+    writer.close(20)
+    os.close(outgoing)
+    chunks, ended = collect(incoming)
+    assert ended.wait(10)
+    os.close(incoming)
+    assert b"".join(chunks) == large + b"b\n"
+
+
+def test_a_client_that_does_not_read_holds_nobody_up() -> None:
+    incoming, outgoing = os.pipe()
+    writer = QueuedWriter(outgoing)
+    began = time.monotonic()
+    for _ in range(2_000):
+        assert writer.write(b"y" * 200)
+    assert time.monotonic() - began < 10
+    chunks, ended = collect(incoming)
+    writer.close(10)
+    os.close(outgoing)
+    assert ended.wait(10)
+    os.close(incoming)
+    assert b"".join(chunks) == b"y" * 400_000
+
+
 @pytest.mark.parametrize("has_pidfds", [True, False])
 def test_the_end_of_a_process_is_told_once(has_pidfds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_pidfds:
