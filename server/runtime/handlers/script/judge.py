@@ -140,7 +140,9 @@ def _say_denials(outcome: sandbox.RunOutcome, error: ExecutionError | None, resu
     for target in dict.fromkeys((*outcome.denied_hosts, *reasons)):
         denied = Denied(kind="network", value=target, reason=reasons.get(target, "the host is not granted"))
         if denied not in result.permissions.denied and len(result.permissions.denied) < MAX_DENIED:
-            result.permissions.denied.append(denied)
+            # what was granted may be shared with other calls
+            told = [*result.permissions.denied, denied]
+            result.permissions = msgspec.structs.replace(result.permissions, denied=told)
     if error is not None and outcome.denied_hosts:
         details = ErrorDetails() if error.details is UNSET else error.details
         details.denied_hosts = list(outcome.denied_hosts[:MAX_DENIED])
