@@ -24,6 +24,7 @@ BATCHES = ("2025-03-26", "2024-11-05")
 """Revisions that have batches of messages."""
 NAMESPACE = "io.modelcontextprotocol/"
 _META = escape_pointer(NAMESPACE)
+_VERSION = f"{NAMESPACE}protocolVersion"
 TASKS = f"{NAMESPACE}tasks"
 """The extension whose clients take a task instead of a result."""
 UNSUPPORTED_VERSION = -32022
@@ -62,7 +63,7 @@ def shaken(params: Mapping[str, Any]) -> Peer:
 def peer_of(params: Mapping[str, Any], known: Peer | None) -> Peer:
     """The client of one request; ``known`` is that of the handshake, if there was one. Raises ``RpcError``."""
     meta = as_object(params.get("_meta"))
-    version = meta.get(f"{NAMESPACE}protocolVersion")
+    version = meta.get(_VERSION) if meta else None
     if version is None:
         if known is None:
             text = f"send initialize first, or name the revision in each request - at `/_meta/{_META}protocolVersion`"

@@ -292,12 +292,12 @@ class McpServer:
     @property
     def runtime(self) -> Runtime:
         """What is in force in the first folder."""
-        return self.runtimes[0]
+        return self._folders[0].runtime if self._folders else self._shared.runtime
 
     @property
     def runtimes(self) -> list[Runtime]:
         """What is in force in each folder of this client: those that it named, else the one of the start."""
-        return [folder.runtime for folder in self._folders] or [self._shared.runtime]
+        return [folder.runtime for folder in self._folders] if self._folders else [self._shared.runtime]
 
     @property
     def version(self) -> str:

@@ -92,7 +92,7 @@ class Shown:
     def __init__(self, tools: Tools, kept: Kept) -> None:
         self._tools = tools
         self._prompts: Prompts | None = None
-        self._results = kept.results
+        self._kept = kept
         self._is_listed = kept.listed
 
     # Prompts
@@ -138,14 +138,15 @@ class Shown:
         encoded = msgspec.json.encode(result)
         if len(encoded) > MAX_RESULT_BYTES:
             return ""
-        results = self._results
+        kept, results = self._kept, self._kept.results
+        kept.result_bytes += len(encoded) - len(results.pop(result.call_id, b""))
         results[result.call_id] = encoded
-        while len(results) > MAX_RESULTS or sum(map(len, results.values())) > MAX_RESULT_BYTES:
-            results.popitem(last=False)
+        while len(results) > MAX_RESULTS or kept.result_bytes > MAX_RESULT_BYTES:
+            kept.result_bytes -= len(results.popitem(last=False)[1])
         return f"{RESULT}{result.call_id}"
 
     def _listed(self) -> list[str]:
-        return list(self._results) if self._is_listed else []
+        return list(self._kept.results) if self._is_listed else []
 
     async def resources(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``resources/list``: the tools that are listed, profiles, files, and behind the last of them the results that are kept."""
@@ -245,7 +246,7 @@ class Shown:
     def _encoded(self, uri: str) -> bytes | None:
         """What a resource that is no file holds, as JSON; None where there is none."""
         if uri.startswith(RESULT):
-            return _observed(self._results.get(uri.removeprefix(RESULT)))
+            return _observed(self._kept.results.get(uri.removeprefix(RESULT)))
         if uri.startswith(TOOL):
             return self._definition(uri.removeprefix(TOOL))
         if uri not in self._profiles():

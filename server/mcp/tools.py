@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
-import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskProgress
+from tamis.protocols.contract import Task
 from tamis.protocols.export.targets import export_tool, has_output_schema
 from tamis.protocols.suggest import best, hint
 from tamis.server.mcp.revisions import (
-    LEVELS,
     MISSING_CAPABILITY,
     NAMESPACE,
     SERVER,
     TASKS,
     Peer,
-    as_object,
     completed,
 )
 from tamis.server.rpc.session import Request
@@ -38,9 +34,8 @@ from tamis.server.runtime.tools.registry import Registry, Tool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from tamis.server.mcp import asking
+    from tamis.server.mcp.calling import Calls, HandedOut
     from tamis.server.mcp.server import McpServer
-    from tamis.server.runtime.calls.model import CallContext, OnOutput, OnProgress
     from tamis.server.runtime.handlers.runners import Ready
     from tamis.server.runtime.runtime import Runtime
 
@@ -48,25 +43,8 @@ PAGE = 250
 TTL_MS = 5_000
 """For so long a client may keep a list: as long as a changed folder may go unseen by a client that listens to no notifications."""
 MAX_CURSOR_CHARS = 8_192
-MAX_PROGRESS = 1_000
-"""So many notifications of progress has a call at most."""
-STEP = 0.001
-"""By so much words without a number move progress on, which must increase."""
-MAX_QUESTIONS = 256
 POLL_MS = 1_000
 """A client is asked to wait so long between two looks at a task."""
-
-
-class HandedOut(msgspec.Struct, frozen=True):
-    """A question that a client took with it."""
-
-    question: ApprovalRequest
-    result: dict[str, Any]
-    """As it was put: it is put again where its answer is missing."""
-    opens: bool
-    """Whether the client shows addresses; its run may have one."""
-    told: _Told
-    """Who is told of the call meanwhile, if it is a run that goes on."""
 
 
 class Kept:
@@ -80,6 +58,8 @@ class Kept:
         """The questions that were handed out, by their state."""
         self.results: OrderedDict[str, bytes] = OrderedDict()
         """The last results, by call."""
+        self.result_bytes = 0
+        """Their size together."""
 
 
 class Offered:
@@ -139,6 +119,7 @@ class OfferedTools:
     def __init__(self) -> None:
         # a registry is replaced as a whole, never changed
         self._known: WeakKeyDictionary[Registry, Offered] = WeakKeyDictionary()
+        self._last: tuple[Registry, Offered] | None = None
         self._several: tuple[Sequence[Registry], Offered] | None = None
 
     def of(self, registries: Sequence[Registry]) -> Offered:
@@ -147,9 +128,13 @@ class OfferedTools:
             if self._several is None or self._several[0] != registries:
                 self._several = (registries, Offered(registries))
             return self._several[1]
-        offered = self._known.get(registries[0])
+        registry, last = registries[0], self._last
+        if last is not None and last[0] is registry:
+            return last[1]
+        offered = self._known.get(registry)
         if offered is None:
-            offered = self._known[registries[0]] = Offered(registries)
+            offered = self._known[registry] = Offered(registries)
+        self._last = (registry, offered)
         return offered
 
 
@@ -214,188 +199,22 @@ class Tools:
         runtimes = self._server.runtimes
         offered = self._server.offered.of([runtime.registry for runtime in runtimes])
         known = name if name in offered.by_name else offered.name_of(name)
-        tool, runtime = offered.by_name.get(known), runtimes[offered.folder(known)]
+        tool, runtime = offered.by_name.get(known), runtimes[offered.folder(known) if len(runtimes) > 1 else 0]
         if tool is None or not runtime.may_call(tool):
             near = hint(best(name, self.names()))
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}{near}")
         return runtime, tool
 
-    async def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+    @cached_property
+    def calls(self) -> Calls:
+        """What runs calls; loaded with the first one."""
+        from tamis.server.mcp.calling import Calls
+
+        return Calls(self._server, self)
+
+    def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> Awaitable[dict[str, Any]]:
         """``tools/call``."""
-        # what runs calls is loaded with the first one: a client that only lists does not wait for it
-        from tamis.server.mcp.asking import CHOICES, CHOICES_ONCE, Answered, input_required
-        from tamis.server.mcp.content import call_result
-
-        runtime, tool = self.find(params.get("name"))
-        if not isinstance(params.get("arguments", {}), dict | None):
-            raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `/arguments`")
-        choices = CHOICES if self._server.kept.listed else CHOICES_ONCE
-        answered = Answered(params if peer.modern else {}, choices, self._questions)
-        answered.check(peer)
-        handed_out = answered.handed_out
-        if answered.is_missing:
-            if handed_out is not None and runtime.parts.approvals.knows(answered.state):
-                return handed_out.result
-            raise _unknown_state("it was never given, is used, or has expired")
-        told = _Told(self._server, request, peer, tool.tool_id, as_object(params.get("_meta")).get("progressToken"))
-        result = await self._run(request, peer, runtime, tool, params, answered, told)
-        if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
-            asked = msgspec.convert(result.approval, ApprovalRequest)
-            input_request = input_required(asked, tool.manifest.display_name, peer, choices)
-            first = told if handed_out is None else handed_out.told
-            self._questions[str(asked.token)] = HandedOut(asked, input_request, peer.opens, first)
-            while len(self._questions) > MAX_QUESTIONS:
-                del self._questions[next(iter(self._questions))]
-            return input_request
-        if result.status == "accepted" and result.task_id is not UNSET:
-            return await self._server.tasks.begun(result.task_id)
-        kept = self._server.shown.keep(result)
-        return call_result(result, peer, has_schema=has_output_schema(tool.manifest), kept=kept)
-
-    async def _run(
-        self,
-        request: Request,
-        peer: Peer,
-        runtime: Runtime,
-        tool: Tool,
-        params: Mapping[str, Any],
-        answered: asking.Answered,
-        told: _Told,
-    ) -> ExecutionResult:
-        from tamis.server.runtime.calls.model import CallRequest
-        from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
-        from tamis.server.runtime.execution.pipeline import execute
-
-        self._calls += 1
-        # where a result may be read by whoever knows its name, nobody can guess the name
-        call_id = f"call-{self._calls}" if self._server.kept.listed else f"call-{os.urandom(16).hex()}"
-        if answered.closed:
-            self._questions.pop(answered.state, None)
-            runtime.parts.approvals.close_question(answered.state)
-            return _closed(call_id, tool)
-        args = as_object(params.get("arguments"))
-        call = CallRequest(
-            call_id=call_id,
-            name=tool.tool_id,
-            args=args,
-            wait=not peer.takes_tasks,
-            approval=answered.token,
-            told_later=True,
-        )
-        if answered.handed_out is not None:
-            answered.handed_out.told.heir = told
-        runtime.running += 1
-        try:
-            return await execute(call, self._context(request, peer, runtime, as_object(params.get("_meta")), told))
-        except ApprovalUnknown as error:
-            raise _unknown_state(str(error)) from None
-        finally:
-            told.over = True
-            runtime.running -= 1
-            if not runtime.parts.approvals.knows(answered.state):
-                self._questions.pop(answered.state, None)
-
-    def _context(
-        self, request: Request, peer: Peer, runtime: Runtime, meta: Mapping[str, Any], told: _Told
-    ) -> CallContext:
-        from tamis.server.mcp.asking import by_request
-        from tamis.server.runtime.observe.tracing import read_trace
-        from tamis.server.runtime.observe.trail import Caller
-
-        server = self._server
-        parent, state = meta.get("traceparent"), meta.get("tracestate")
-        asks = peer.elicits
-        return runtime.call_context(
-            ask=by_request(partial(server.session.ask, about=request), peer.version)
-            if asks and not peer.modern
-            else None,
-            asking={"polls": peer.modern and asks, "elicits": asks, "forms": asks, "addresses": asks and peer.opens},
-            on_output=told.on_output,
-            on_progress=told.on_progress,
-            cancelled=request.cancelled,
-            afterwards=request.afterwards,
-            caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
-            trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
-        )
-
-
-class _Told:
-    """What a client is told while a call runs: how far it is, and what the tool writes on standard error. Of a run that waits for its client
-    it is the request that takes it up again that is told; between the two nobody is."""
-
-    def __init__(self, server: McpServer, request: Request, peer: Peer, tool_id: str, token: object) -> None:
-        from tamis.server.runtime.execution.tasks.tasks import ProgressReader
-
-        self._server = server
-        self._request = request
-        self._tool_id = tool_id
-        # a number with a fraction is as little a token as a truth value
-        self._token = token if isinstance(token, str | int) and not isinstance(token, bool) else None
-        level = peer.log_level or server.log_level
-        self._logs = bool(level) and LEVELS.index(level) <= LEVELS.index("info")
-        self._reader = ProgressReader(self._progress)
-        self._done = 0.0
-        self._count = 0
-        self.over = False
-        """The request was answered."""
-        self.heir: _Told | None = None
-        """The request that took the run up again."""
-
-    @property
-    def on_output(self) -> OnOutput | None:
-        """Who takes the output of the call; None: nobody wants it."""
-        return self._piece if self._token is not None or self._logs else None
-
-    @property
-    def on_progress(self) -> OnProgress | None:
-        """Who takes words about the call; None: nobody wants them."""
-        return self._words if self._token is not None else None
-
-    def _piece(self, call_id: str, stream: str, text: str) -> None:
-        if self.heir is not None:
-            self.heir._piece(call_id, stream, text)
-            return
-        if stream != "stderr" or self.over:
-            return
-        if self._token is not None:
-            self._reader.piece(text)
-        if self._logs and not self._request.cancelled.is_set():
-            params = {"level": "info", "logger": self._tool_id, "data": text}
-            self._server.session.notify("notifications/message", params, droppable=True, about=self._request)
-
-    def _words(self, _call_id: str, text: str) -> None:
-        self._progress(TaskProgress(message=text))
-
-    def _progress(self, task_progress: TaskProgress) -> None:
-        if self._request.cancelled.is_set() or self._count >= MAX_PROGRESS:
-            return
-        done = self._done + STEP
-        if (
-            task_progress.progress is not UNSET
-            and math.isfinite(task_progress.progress)
-            and task_progress.progress > self._done
-        ):
-            done = task_progress.progress
-        self._done, self._count = done, self._count + 1
-        params: dict[str, Any] = {"progressToken": self._token, "progress": done}
-        if task_progress.total is not UNSET:
-            params["total"] = task_progress.total
-        if task_progress.message is not UNSET:
-            params["message"] = task_progress.message
-        self._server.session.notify("notifications/progress", params, droppable=True, about=self._request)
-
-
-def _closed(call_id: str, tool: Tool) -> ExecutionResult:
-    from tamis.protocols.observation import observation
-    from tamis.server.runtime.calls.runner import empty_result
-
-    result = empty_result(call_id, tool.tool_id, "cancelled", version=tool.version)
-    result.observation = observation(result, "action")
-    return result
-
-
-def _unknown_state(why: str) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"wrong params: this state answers nothing here: {why} - at `/requestState`")
+        return self.calls.call(request, peer, params)
 
 
 def write_cursor(after: str, kind: str = "t") -> str:

@@ -14,8 +14,8 @@ from tamis.protocols.contract import CallEvent, ExecuteTextResult, ExecutionResu
 from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer, unknown, with_ladder
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request, named_error
+from tamis.server.runtime.calls.checking import MAX_VARIABLES
 from tamis.server.runtime.calls.model import CallContext, CallRequest, OnProgress, State
-from tamis.server.runtime.calls.variables import MAX_VARIABLES
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, check_approval

@@ -436,7 +436,8 @@ class Session:
                 raise RpcError(REQUEST_CANCELLED, "the request was cancelled")
             result = method.handler(request, params)
             if hasattr(result, "__await__"):
-                result = await self._awaited(request, method, cast("Awaitable[object]", result))
+                work = cast("Awaitable[object]", result)
+                result = await (work if method.finishes else self._awaited(request, work))
             self._reply_to(request, encode_result(request.identity, result))
             failed = False
         except RpcError as error:
@@ -458,9 +459,7 @@ class Session:
             if self.on_answered is not None:
                 self.on_answered(name, seconds, failed)
 
-    async def _awaited(self, request: Request, method: Method, work: Awaitable[object]) -> object:
-        if method.finishes:
-            return await work
+    async def _awaited(self, request: Request, work: Awaitable[object]) -> object:
         task = asyncio.ensure_future(work)
         cancelled = asyncio.ensure_future(request.cancelled.wait())
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from tamis.server.runtime.tools.sources import extensions_of
 
 if TYPE_CHECKING:
     import asyncio
+    from types import ModuleType
 
     from tamis.server.runtime.calls.model import Ask, CallContext, CallServices, OnEvent, OnOutput, OnProgress
     from tamis.server.runtime.handlers.script.warming import Warming
@@ -129,23 +131,23 @@ class Runtime(InForce):
         afterwards: Callable[[Callable[[], object]], object] | None = None,
     ) -> CallContext:
         """What a call runs under that comes in now: the same for every face. ``asking``: further fields of ``Asking``."""
-        # Only what runs calls needs an event loop; reading and listing start without one.
-        from tamis.server.runtime.calls.model import Asking, CallContext, Observer
-        from tamis.server.runtime.observe.trail import Caller, Log
-
+        model, trail = _of_calls()
         if self._log is None:
-            self._log = Log(self.log_level, self.settings.log_format, self.log_writer)
-        return CallContext(
+            self._log = trail.Log(self.log_level, self.settings.log_format, self.log_writer)
+        loaded = self.loaded
+        return model.CallContext(
             registry=self.registry,
-            settings=self.settings,
+            settings=loaded.settings,
             root=self.root,
-            closed=self.loaded.closed,
-            agent=self.agent if caller is None else self.agent_for(caller.agent_id),
-            observer=Observer(on_output=on_output, on_progress=on_progress, on_event=on_event, afterwards=afterwards),
-            asking=Asking(ask=ask, **asking),
+            closed=loaded.closed,
+            agent=self.agent_for(caller.agent_id) if caller is not None and caller.agent_id else self.agent,
+            observer=model.Observer(
+                on_output=on_output, on_progress=on_progress, on_event=on_event, afterwards=afterwards
+            ),
+            asking=model.Asking(ask=ask, **asking),
             services=self._call_services(self._log),
             cancelled=cancelled,
-            caller=caller or Caller(),
+            caller=caller or trail.Caller(),
             trace=trace,
         )
 
@@ -159,14 +161,16 @@ class Runtime(InForce):
             or known.audit is not audit
             or known.log is not log
         ):
+            services = self.parts.call_services()
             known = self._services = replace(
-                self.parts.call_services(),
+                services,
                 gate=self.gate,
                 rate=self._rate,
                 refusals=self._refusals,
                 warming=self._warming,
                 audit=audit,
                 log=log,
+                plans=services.plans if known is None else known.plans,
             )
         return known
 
@@ -275,10 +279,11 @@ class Runtime(InForce):
 
     def may_call(self, tool: Tool) -> bool:
         """Whether an agent may call a tool, by its definition and the profile in force."""
-        if self.agent.is_unbounded:
+        agent = self.agent
+        if agent.is_unbounded:
             return tool.callable
-        inventory = in_inventory(tool, self.agent, self.registry)
-        return tool.callable and inventory and not self.agent.refusal(tool.tool_id)
+        inventory = in_inventory(tool, agent, self.registry)
+        return tool.callable and inventory and not agent.refusal(tool.tool_id)
 
     def describe(self, tool_id: str, version: str | None = None, form: Form = "native") -> Description | None:
         """``tool/describe`` in one of its forms; None when there is no such tool or version."""
@@ -372,6 +377,15 @@ class Runtime(InForce):
             source=tool.path,
             definition=dict(tool.manifest.raw) if full else UNSET,
         )
+
+
+@lru_cache(maxsize=1)
+def _of_calls() -> tuple[ModuleType, ModuleType]:
+    """What contexts are made of. Only what runs calls needs an event loop; reading and listing start without one."""
+    from tamis.server.runtime.calls import model
+    from tamis.server.runtime.observe import trail
+
+    return model, trail
 
 
 def _rates(settings: Settings) -> tuple[int, Mapping[str, int], Mapping[str, int], int]:

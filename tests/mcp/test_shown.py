@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.sandbox.paths.never import is_hidden_name
-from tamis.server.mcp.showing import MAX_FOLLOWED, Following, as_content
-from tamis.server.mcp.tools import write_cursor
+from tamis.server.mcp import showing
+from tamis.server.mcp.showing import MAX_FOLLOWED, Following, Shown, as_content
+from tamis.server.mcp.tools import Kept, write_cursor
+from tamis.server.runtime.calls.runner import empty_result
 from tamis.server.runtime.policy import resources
 from tamis.server.runtime.policy.resources import ResourceError, ShownPlaces
 from tamis.server.runtime.settings.config import Policy, Settings
@@ -269,6 +271,21 @@ def test_the_list_of_resources_goes_on_behind_each_page(places: Path, monkeypatc
     assert uris[0].startswith("tamis:tool/")
     assert uris[-1] == "tamis-result:call-1"
     assert len([uri for uri in uris if uri.startswith("fam://notes/")]) == 253
+
+
+def test_what_is_kept_of_results_is_bounded_by_its_size_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest go first, one that is too large is not kept at all, and what is counted is what is there."""
+    kept = Kept(listed=True)
+    shown = Shown(cast("Any", None), kept)
+    monkeypatch.setattr(showing, "MAX_RESULT_BYTES", 4_500)
+    for number, size in enumerate((1_000, 1_000, 1_000, 5_000, 2_000, 10)):
+        result = empty_result(f"call-{number}", "t:x", "success")
+        result.output = "x" * size
+        assert shown.keep(result) == ("" if size == 5_000 else f"tamis-result:call-{number}")
+        assert kept.result_bytes == sum(map(len, kept.results.values())) <= 4_500
+    assert list(kept.results) == ["call-2", "call-4", "call-5"]
+    shown.keep(empty_result("call-4", "t:x", "success"))  # an id that came again
+    assert kept.result_bytes == sum(map(len, kept.results.values()))
 
 
 def test_places_and_paths_are_completed(places: Path) -> None:

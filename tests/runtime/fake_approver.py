@@ -13,7 +13,7 @@ import pytest
 from tamis.protocols.contract import ApprovalResolved, ExecutionResult
 from tamis.server.runtime.calls.model import Answer, CallContext, CallRequest, Question, Reply
 from tamis.server.runtime.calls.runner import Invocation
-from tamis.server.runtime.execution import pipeline as steps
+from tamis.server.runtime.execution import preparing as steps
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime

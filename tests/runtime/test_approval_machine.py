@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tamis.protocols.contract import ApprovalResolved, ExecutionResult
 from tamis.server.runtime.calls.model import CallRequest, Question, Reply, TokenAnswer
 from tamis.server.runtime.calls.runner import Invocation
-from tamis.server.runtime.execution import pipeline as steps
+from tamis.server.runtime.execution import preparing as steps
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.execution.approvals.replies import read_reply
 from tamis.server.runtime.execution.pipeline import execute

@@ -14,7 +14,7 @@ from tamis.protocols.contract import ApprovalResolved, ExecutionResult
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply, Stopped
 from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.doctor import examine
-from tamis.server.runtime.execution import pipeline as steps
+from tamis.server.runtime.execution import preparing as steps
 from tamis.server.runtime.execution.approvals.replies import OPTIONS, read_reply
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text

@@ -14,8 +14,8 @@ from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import CallRequest, Stopped
 from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.calls.running_calls import unless_cancelled
-from tamis.server.runtime.execution import pipeline as execute_module
 from tamis.server.runtime.execution import preparing
+from tamis.server.runtime.execution import preparing as execute_module
 from tamis.server.runtime.execution import text as text_module
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.preparing import MAX_ATTEMPTS, backoff_s

@@ -26,6 +26,7 @@ from tamis.protocols.contract import (
 from tamis.protocols.model import Call
 from tamis.protocols.observation import Style
 from tamis.protocols.positions import PositionEncoding
+from tamis.server.runtime.calls.prepared import CallPlans
 from tamis.server.runtime.observe.audit import AuditLog
 from tamis.server.runtime.observe.tracing import Trace
 from tamis.server.runtime.observe.trail import Caller, Log
@@ -332,6 +333,7 @@ class CallServices(msgspec.Struct, frozen=True, kw_only=True):
     """Where sandboxes wait for calls; None: each call starts its own."""
     audit: AuditLog | None = None
     log: Log = msgspec.field(default_factory=Log)
+    plans: CallPlans = msgspec.field(default_factory=CallPlans)
 
 
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A call that is ready to run but for a person's word, and the digests of what such a word is about.
+"""A call that is ready to run but for a person's word, the digests of what such a word is about, and what is the same in each call of a tool.
 
 Must not know who is asked, nor what was answered.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,8 +17,65 @@ from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.tools.builtin import ScriptTarget
 from tamis.server.runtime.tools.registry import Tool
 
+if TYPE_CHECKING:
+    from tamis.server.runtime.calls.runner import Runner
+    from tamis.server.runtime.settings.config import Settings
+    from tamis.server.runtime.settings.profile import AgentRules
+    from tamis.server.runtime.tools.registry import Registry
+
 _FORM = "2"
 """Of what the digests are made. Answers of an earlier form are asked for again: they say nothing of the files beside the script."""
+
+
+MAX_PLANS = 1_024
+
+
+class CallPlan(msgspec.Struct, frozen=True, eq=False):
+    """What is the same in each call of a tool under one registry, one reading of the settings and one agent's rules.
+
+    These three are replaced as wholes and never changed, so that the plan is what each call would find of them itself, and holds for calls
+    under the very same ones alone. Nothing else is in it: no file, clock, count, connection, answer or trust, which are looked at by each call.
+    """
+
+    registry: Registry
+    settings: Settings
+    agent: AgentRules
+    tool: Tool
+    runner: Runner
+    runs_script: bool
+    mirrors: bool
+    """Whether its output is the script service's own record."""
+    is_listed: bool
+    """Whether the agent's inventory holds it."""
+    rights: Grant | None
+    """Those of a tool that asks for none; None where the disk, a secret, the folder's trust or a server decides them too."""
+    is_allowed: bool
+    """Whether neither the agent's rules nor the definition forbid a call, and there are no rights that could."""
+    is_free: bool
+    """Whether no rule speaks of the tool, and nothing wants a person to be asked about it."""
+    may_be_given: bool
+    """Whether the operator's secrets may reach it."""
+
+
+class CallPlans:
+    """The plans of one runtime, for what is in force there."""
+
+    def __init__(self) -> None:
+        self._plans: dict[Tool, CallPlan] = {}
+
+    def get(self, tool: Tool, registry: Registry, settings: Settings, agent: AgentRules) -> CallPlan | None:
+        """The plan that was made of a tool under these very ones."""
+        plan = self._plans.get(tool)
+        if plan is None or plan.settings is not settings or plan.registry is not registry or plan.agent is not agent:
+            return None
+        return plan
+
+    def keep(self, plan: CallPlan) -> None:
+        """Keeps a plan for the next call. Those of what was in force before are let go of with the first that is not under it."""
+        known = next(iter(self._plans.values()), plan)
+        if known.registry is not plan.registry or known.settings is not plan.settings or len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[plan.tool] = plan
 
 
 class Prepared(msgspec.Struct, frozen=True):

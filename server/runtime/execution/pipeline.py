@@ -22,7 +22,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.observation import observation, plain
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, Stopped, end_state, states_of
-from tamis.server.runtime.calls.prepared import Prepared
+from tamis.server.runtime.calls.prepared import CallPlan, Prepared
 from tamis.server.runtime.calls.runner import Invocation, Runner, empty_result, failure
 from tamis.server.runtime.execution.approving import (
     approved,
@@ -38,20 +38,27 @@ from tamis.server.runtime.execution.preparing import (
     check_rate,
     checked_arguments,
     edited_arguments,
+    plan_of,
     ready_to_run,
     run_attempts,
     with_resources,
     with_targets,
 )
-from tamis.server.runtime.execution.resolving import note_abuse, note_ended, note_received, note_rights, resolve
+from tamis.server.runtime.execution.resolving import (
+    look_up,
+    note_abuse,
+    note_ended,
+    note_received,
+    note_rights,
+    resolve,
+)
 from tamis.server.runtime.execution.suspended import has_same_key, may_park
-from tamis.server.runtime.handlers.runners import runner_of
 from tamis.server.runtime.handlers.script.judge import UNSANDBOXED, masked
 from tamis.server.runtime.handlers.script.running import target_of
 from tamis.server.runtime.observe.masking import left_result, result_without
 from tamis.server.runtime.observe.trail import Trail
-from tamis.server.runtime.tools.builtin import is_script_service, mirror
-from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.builtin import mirror
+from tamis.server.runtime.tools.registry import Resolved, Tool
 
 if TYPE_CHECKING:
     from tamis.server.runtime.observe.tracing import Span
@@ -69,12 +76,23 @@ class _Course(msgspec.Struct, kw_only=True):
     trail: Trail
     result: ExecutionResult
     started: float
+    found: Resolved | None = None
+    """What the call's name leads to, where it was looked up before."""
+    plan: CallPlan | None = None
+    """What is the same in each call of its tool; None before it is known."""
     resources: tuple[str, ...] = ()
     mirrors: bool = False
     """Whether the output is the script service's own record, also of a call that reached no script."""
 
 
-def _course(request: CallRequest, context: CallContext, trail: Trail, attempts: int = 1) -> _Course:
+def _course(
+    request: CallRequest,
+    context: CallContext,
+    trail: Trail,
+    attempts: int = 1,
+    found: Resolved | None = None,
+    plan: CallPlan | None = None,
+) -> _Course:
     return _Course(
         asked=request,
         request=request,
@@ -83,6 +101,8 @@ def _course(request: CallRequest, context: CallContext, trail: Trail, attempts: 
         trail=trail,
         result=empty_result(request.call_id, request.name, call=request.call),
         started=time.perf_counter(),
+        found=found,
+        plan=plan,
     )
 
 
@@ -122,25 +142,33 @@ def authorize(course: _Course) -> Prepared:
     context, trail, result = course.context, course.trail, course.result
     if context.closed:
         raise Stopped("blocked", failure("SecurityError", context.closed))
-    tool, course.request = resolve(course.request, context.registry)
-    course.mirrors = is_script_service(tool.manifest.handler)
-    result.tool_id, result.version = tool.tool_id, tool.manifest.version
-    trail.of_tool(tool.tool_id, tool.manifest.version)
-    check_listed(tool, context)
+    tool, course.request = resolve(course.request, context.registry, course.found)
+    plan = course.plan = course.plan or plan_of(tool, context)
+    course.mirrors = plan.mirrors
+    result.tool_id, result.version = tool.tool_id, tool.version
+    trail.of_tool(tool.tool_id, tool.version)
+    if not plan.is_listed:
+        check_listed(tool, context)
     course.request, course.resources = with_resources(course.request, context)
     ready = ready_to_run(
-        tool, checked_arguments(course.request, tool, context, result), course.resources, context, trail
+        tool, checked_arguments(course.request, tool, context, result), course.resources, context, trail, plan
     )
     result.permissions = ready.rights.permissions
     note_rights(ready.rights, trail)
-    check_allowed(tool, ready.rights, context)
-    with_targets(ready.args, tool, ready.rights, context)  # before anybody is asked
+    if not plan.is_allowed:
+        check_allowed(tool, ready.rights, context)
+    if tool.targets:
+        with_targets(ready.args, tool, ready.rights, context)  # before anybody is asked
     return ready
 
 
 def check_runner(tool: Tool, context: CallContext) -> Runner:
     """What runs the tool's calls. Raises ``Stopped`` where it cannot now."""
-    runner = runner_of(tool)
+    return _able(plan_of(tool, context), context)
+
+
+def _able(plan: CallPlan, context: CallContext) -> Runner:
+    runner, tool = plan.runner, plan.tool
     missing = runner.problem(tool, context.services.handlers)
     if missing:
         raise Stopped("error", failure(runner.problem_type, missing))
@@ -169,7 +197,7 @@ async def _execute(course: _Course) -> ExecutionResult:
 async def _run(course: _Course, ready: Prepared) -> ExecutionResult:
     """Asks where it must be asked, and runs the call."""
     try:
-        runner = check_runner(ready.tool, course.context)
+        runner = _able(course.plan or plan_of(ready.tool, course.context), course.context)
         if course.request.dry_run:
             # Nothing starts, so nobody is asked: that a person would be is part of the answer.
             asks = await would_ask(course.request, ready, course.context, course.trail)
@@ -181,12 +209,13 @@ async def _run(course: _Course, ready: Prepared) -> ExecutionResult:
                 **({"asks": True} if asks else {}),
             }
             return _judged(course)
-        asked = time.perf_counter()
-        try:
-            ready = await _approved(course, ready)
-        finally:
-            # How long a person thinks is not how long the call takes.
-            course.started += time.perf_counter() - asked
+        if not _needs_nobody(course):
+            asked = time.perf_counter()
+            try:
+                ready = await _approved(course, ready)
+            finally:
+                # How long a person thinks is not how long the call takes.
+                course.started += time.perf_counter() - asked
         check_rate(ready.tool, course.context)
         call = _begun(course, ready)
         if (
@@ -203,6 +232,14 @@ async def _run(course: _Course, ready: Prepared) -> ExecutionResult:
     except Stopped as stop:
         return _judged(course, stop)
     return _judged(course)
+
+
+def _needs_nobody(course: _Course) -> bool:
+    """Whether neither what is in force nor the call itself wants a person's word, or has brought one; then there is nothing to look at."""
+    plan, request = course.plan, course.request
+    if plan is None or not plan.is_free or course.resources:
+        return False
+    return not request.ask and request.approval is None and course.context.asking.suspended is None
 
 
 async def _approved(course: _Course, ready: Prepared) -> Prepared:
@@ -228,9 +265,11 @@ def _begun(course: _Course, ready: Prepared) -> Invocation:
     if ready.tool.manifest.execution.mode == "async":
         # how long a task may run is the operator's to say apart from other calls
         context = msgspec.structs.replace(context, in_task=True)
-    args, target = with_targets(ready.args, ready.tool, ready.rights, context), ready.target
-    if args is not ready.args and target is not None:
-        target = target_of(ready.tool, args)
+    args, target = ready.args, ready.target
+    if ready.tool.targets:
+        args = with_targets(args, ready.tool, ready.rights, context)
+        if args is not ready.args and target is not None:
+            target = target_of(ready.tool, args)
     call = Invocation(
         request=request,
         tool=ready.tool,
@@ -325,25 +364,31 @@ def _without_places(result: ExecutionResult, root: str) -> ExecutionResult:
 
 async def _recorded(request: CallRequest, context: CallContext, attempts: int) -> ExecutionResult:
     """Runs a call that can be cancelled meanwhile, and writes down what becomes of it."""
-    span = _span(request, context)
+    span = None if context.services.records.telemetry is None else _span(request, context)
     if span is not None:
         context = msgspec.structs.replace(context, trace=span.trace)
-    trail = Trail(context.services.audit, context.services.log, str(context.root), request.call_id, context.trace)
-    states, cancelled = states_of(context.observer.on_event), context.cancelled or asyncio.Event()
+    services = context.services
+    trail = Trail(services.audit, services.log, str(context.root), request.call_id, context.trace)
+    observer, states = context.observer, None
+    afterwards, cancelled = observer.afterwards, context.cancelled or asyncio.Event()
+    if observer.on_event is not None:
+        states = states_of(observer.on_event)
+        states.begin(request.call_id)
     # the ends of the calls that it makes are not put off with its own
-    afterwards = context.observer.afterwards
-    observer = msgspec.structs.replace(context.observer, on_event=states, afterwards=None)
+    observer = msgspec.structs.replace(observer, on_event=states, afterwards=None)
     context = msgspec.structs.replace(context, observer=observer, cancelled=cancelled)
-    states.begin(request.call_id)
     trail.keep_secret(context.secrets)
-    note_received(request, context, trail)
-    running_calls = context.services.running_calls
+    found = look_up(request, context.registry)
+    plan = None if found.tool is None else plan_of(found.tool, context)
+    note_received(request, plan, context, trail)
+    running_calls = services.running_calls
     entry = running_calls.add(request.call_id, context.caller.session_id, cancelled)
     try:
-        result = await _execute(_course(request, context, trail, attempts))
+        result = await _execute(_course(request, context, trail, attempts, found, plan))
     except BaseException as error:
         trail.note("call.ended", "warning", status="aborted", message=type(error).__name__)
-        states(request.call_id, "cancelled")
+        if states is not None:
+            states(request.call_id, "cancelled")
         if span is not None:
             span.ended(None)
         raise
@@ -351,7 +396,8 @@ async def _recorded(request: CallRequest, context: CallContext, attempts: int) -
         running_calls.remove(entry)
     if span is not None:
         span.ended(result)
-    states(request.call_id, end_state(result.status))
+    if states is not None:
+        states(request.call_id, end_state(result.status))
     if afterwards is None:
         _ended(result, context, trail)
     else:

@@ -18,20 +18,27 @@ from tamis.protocols.levels import FORMAT
 from tamis.protocols.manifest.reading import McpTool
 from tamis.protocols.model import Param, Piece, Value
 from tamis.protocols.observation import plain
-from tamis.server.runtime.calls.checking import Checked, check_arguments, check_parsed, check_wire_call, formats_held
+from tamis.server.runtime.calls.checking import (
+    Checked,
+    check_arguments,
+    check_parsed,
+    check_wire_call,
+    filled,
+    formats_held,
+)
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
 from tamis.server.runtime.calls.outputs import own_line
-from tamis.server.runtime.calls.prepared import Prepared
+from tamis.server.runtime.calls.prepared import CallPlan, Prepared
 from tamis.server.runtime.calls.runner import Invocation, Runner, failure, secret_failure
 from tamis.server.runtime.calls.running_calls import unless_cancelled
-from tamis.server.runtime.calls.variables import filled
-from tamis.server.runtime.handlers.runners import runs_script
+from tamis.server.runtime.execution.approving import needs_approval
+from tamis.server.runtime.handlers.runners import runner_of, runs_script
 from tamis.server.runtime.handlers.script.judge import masked
 from tamis.server.runtime.handlers.script.running import target_of
 from tamis.server.runtime.observe.masking import problems_without, secret_texts
 from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.policy.path_grants import Place, inside, place_of
-from tamis.server.runtime.policy.permissions import Grant, grant
+from tamis.server.runtime.policy.permissions import Grant, asks_nothing, grant
 from tamis.server.runtime.policy.resources import (
     MAX_URIS,
     ResourceError,
@@ -40,10 +47,46 @@ from tamis.server.runtime.policy.resources import (
     resolve_resource,
     target_path,
 )
+from tamis.server.runtime.policy.rules import speaks_of
 from tamis.server.runtime.policy.strangers import bare, refused
-from tamis.server.runtime.tools.builtin import ScriptTarget
+from tamis.server.runtime.tools.builtin import ScriptTarget, is_script_service
 from tamis.server.runtime.tools.listing import in_inventory
 from tamis.server.runtime.tools.registry import Tool
+
+
+def plan_of(tool: Tool, context: CallContext) -> CallPlan:
+    """What is the same in each call of a tool under what is in force for this one; made with the first of them."""
+    plans = context.services.plans
+    plan = plans.get(tool, context.registry, context.settings, context.agent)
+    if plan is None:
+        plan = _planned(tool, context)
+        plans.keep(plan)
+    return plan
+
+
+def _planned(tool: Tool, context: CallContext) -> CallPlan:
+    settings, agent, manifest = context.settings, context.agent, tool.manifest
+    policy, is_of_server = settings.policy, isinstance(manifest.handler, McpTool)
+    rights = None
+    if asks_nothing(manifest) and not is_of_server:
+        rights = grant(manifest, policy, Place(folder=tool.folder), settings.secrets)
+    return CallPlan(
+        registry=context.registry,
+        settings=settings,
+        agent=agent,
+        tool=tool,
+        runner=runner_of(tool),
+        runs_script=runs_script(tool),
+        mirrors=is_script_service(manifest.handler),
+        is_listed=in_inventory(tool, agent, context.registry),
+        rights=rights,
+        is_allowed=rights is not None and tool.callable and tool.available and not agent.refusal(tool.tool_id),
+        is_free=rights is not None
+        and not agent.asks
+        and not needs_approval(manifest, rights, policy.require_confirmation)
+        and not speaks_of(policy, tool.tool_id, manifest.version),
+        may_be_given=is_of_server or bool(manifest.security_context.secrets or policy.hosts),
+    )
 
 
 def check_listed(tool: Tool, context: CallContext) -> None:
@@ -138,12 +181,22 @@ def _check_request(request: CallRequest, tool: Tool) -> Checked:
 
 
 def ready_to_run(
-    tool: Tool, args: dict[str, Any], resources: tuple[str, ...], context: CallContext, trail: Trail
+    tool: Tool,
+    args: dict[str, Any],
+    resources: tuple[str, ...],
+    context: CallContext,
+    trail: Trail,
+    plan: CallPlan | None = None,
 ) -> Prepared:
-    """A call with checked arguments, with what it would run and what it may do."""
-    trail.keep_secret(secret_texts(args, masked(args, tool)))
-    target = target_of(tool, args) if runs_script(tool) else None
-    return Prepared(tool, args, target, _rights(tool, target, resources, context), _server(tool, context))
+    """A call with checked arguments, with what it would run and what it may do. ``plan``: the tool's own, where it is at hand."""
+    if tool.may_have_secrets:
+        trail.keep_secret(secret_texts(args, masked(args, tool)))
+    plan = plan or plan_of(tool, context)
+    target = target_of(tool, args) if plan.runs_script else None
+    rights = plan.rights
+    if rights is None or resources:
+        return Prepared(tool, args, target, _rights(tool, target, resources, context), _server(tool, context))
+    return Prepared(tool, args, target, rights)
 
 
 def _server(tool: Tool, context: CallContext) -> tuple[Tool, Any] | None:

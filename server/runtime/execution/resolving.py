@@ -20,6 +20,7 @@ from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.plan import Finding
 from tamis.protocols.schema.secrets import MASK
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
+from tamis.server.runtime.calls.prepared import CallPlan
 from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.script.judge import MAX_DENIED, UNSANDBOXED, received
 from tamis.server.runtime.handlers.secrets import spellings_at_hand
@@ -54,11 +55,14 @@ def _executable(wire_call: Mapping[str, Any]) -> None:
         )
 
 
-def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest]:
-    """The tool of a call, and the call without the part of its arguments that named the tool. Raises ``Stopped``."""
+def resolve(request: CallRequest, registry: Registry, resolution: Resolved | None = None) -> tuple[Tool, CallRequest]:
+    """The tool of a call, and the call without the part of its arguments that named the tool. Raises ``Stopped``.
+
+    ``resolution``: what ``look_up`` gave, where it was asked before.
+    """
     if request.wire_call is not None:
         _executable(request.wire_call)
-    resolution = _find(request, registry)
+    resolution = resolution or look_up(request, registry)
     if resolution.tool is not None:
         return resolution.tool, without(request, COMMAND) if resolution.takes_command else request
     name = request.name
@@ -90,10 +94,13 @@ def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest
 
 def tool_of(request: CallRequest, registry: Registry) -> Tool | None:
     """The tool of a call, if it has one."""
-    return _find(request, registry).tool
+    return look_up(request, registry).tool
 
 
-def _find(request: CallRequest, registry: Registry) -> Resolved:
+def look_up(request: CallRequest, registry: Registry) -> Resolved:
+    """What the name of a call leads to."""
+    if request.call is None and request.wire_call is None:
+        return registry.resolve_call(request.name, "", (), request.version)
     protocol, args = _spoken(request)
     return registry.resolve_call(request.name, protocol, args, request.version)
 
@@ -133,14 +140,16 @@ def _problem(text: str, suggestion: str | None) -> Problem:
 # What is written down of a call: as it came, its rights, its end, and a tool that is refused again and again. Decides nothing.
 
 
-def note_received(request: CallRequest, context: CallContext, trail: Trail) -> None:
-    """The call as it came; its secrets are known from here on."""
+def note_received(request: CallRequest, plan: CallPlan | None, context: CallContext, trail: Trail) -> None:
+    """The call as it came; its secrets are known from here on. ``plan``: that of its tool, if it has one."""
     args = _given_args(request)
-    tool = tool_of(request, context.registry)
-    if tool is not None:
-        shown = received(args, tool)
-        trail.keep_secret(secret_texts(args, shown))
-        trail.keep_granted(spellings_at_hand(tool, context))
+    if plan is not None:
+        shown = args
+        if plan.tool.may_have_secrets:
+            shown = received(args, plan.tool)
+            trail.keep_secret(secret_texts(args, shown))
+        if plan.may_be_given:
+            trail.keep_granted(spellings_at_hand(plan.tool, context))
     else:
         # what is secret in them is not known
         shown = dict.fromkeys(args, MASK)

@@ -95,12 +95,13 @@ class AuditLog:
             self._close()
         if self._torn:
             _mend(self._fd)
-        locked = _lock(self._fd, fcntl.LOCK_SH)
+        opened = self._fd
+        locked = _lock(opened, fcntl.LOCK_SH)
         try:
-            written = os.write(self._fd, line)
+            written = os.write(opened, line)
         finally:
             if locked:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
+                fcntl.flock(opened, fcntl.LOCK_UN)
         self._torn = written < len(line)
         if self._torn:
             raise OSError(errno.ENOSPC, "the disk is full")
@@ -229,8 +230,11 @@ def _mend(opened: int) -> None:
 
 def _line(event: str, fields: Mapping[str, Any]) -> bytes:
     head = {"time": _now(), "event": event, "pid": os.getpid()}
-    # what the event is called, and when and where it was, no field replaces
-    line = _encoded({**head, **fields, **head})
+    record = {**head, **fields}
+    if len(record) < len(head) + len(fields):
+        # what the event is called, and when and where it was, no field replaces
+        record |= head
+    line = _encoded(record)
     if len(line) > MAX_LINE_BYTES:
         # what is said of the call matters more than what it was given
         fields = {name: value for name, value in fields.items() if name not in head}

@@ -11,6 +11,8 @@ import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -18,7 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from tamis.protocols.invisible import visible_line, visible_lines
 from tamis.server.runtime.observe.masking import hides_all, together
-from tamis.server.runtime.observe.redaction import redacted, redacted_text
+from tamis.server.runtime.observe.redaction import Redacted, redacted, redacted_text
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,6 +35,8 @@ _MAX_LINE_BYTES = select.PIPE_BUF
 _MAX_TRACE_CHARS = 2_000
 _SHORT_CHARS = 200
 _ORDER: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
+_PLAIN = frozenset((int, float, bool))
+"""What nothing can be hidden in."""
 
 
 class Log:
@@ -84,7 +88,8 @@ class Log:
     def _text(self, level: Level, what: str, fields: Mapping[str, Any]) -> str:
         parts = [what]
         for name, value in fields.items():
-            parts.append(f"{name}={value if type(value) is str else _shown(value)}")
+            kind = type(value)
+            parts.append(f"{name}={value}" if kind is str or kind is int else f"{name}={_shown(value)}")
         text = " ".join(parts)
         lost = f" ({self._dropped} lines before this one were dropped)" if self._dropped else ""
         return visible_line(f"tamis: {level}: {text[:_MAX_LINE_CHARS]}{lost}")
@@ -198,7 +203,7 @@ class Trail:
 
     def of_tool(self, tool_id: str, version: str) -> None:
         """From here on each event names the tool."""
-        self._common |= {"tool": redacted_text(tool_id), "version": redacted_text(version)}
+        self._common |= _told_tool(tool_id, version)
 
     def note(self, event: str, level: Level = "debug", **fields: Any) -> None:
         """An event: a line of the audit log, and one of the log at its level. Fields that are None or empty are left out."""
@@ -209,7 +214,13 @@ class Trail:
         for name, value in fields.items():
             # of what is false only zero and False say something
             if value or value == 0:
-                kept[name] = redacted_text(value, secrets) if isinstance(value, str) else redacted(value, secrets)
+                kind = type(value)
+                if kind is str:
+                    kept[name] = redacted_text(value, secrets)
+                elif kind in _PLAIN or (kind is Redacted and not secrets):
+                    kept[name] = value
+                else:
+                    kept[name] = redacted(value, secrets)
         self.refused += event == "network.denied"
         if self._audit is not None:
             self._audit.write(event, self._common | kept)
@@ -220,6 +231,11 @@ class Trail:
         """One of the seven steps of running a script (seed 003 §2.1.3), in the log only."""
         if self._log is not None and self._log.takes("debug"):
             self._log.call_event("debug", f"step {number} {redacted_text(text, self.secrets)}", self._common, {})
+
+
+@lru_cache(maxsize=256)
+def _told_tool(tool_id: str, version: str) -> Mapping[str, str]:
+    return MappingProxyType({"tool": redacted_text(tool_id), "version": redacted_text(version)})
 
 
 def _shown(value: Any) -> str:

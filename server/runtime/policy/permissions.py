@@ -71,6 +71,11 @@ class Grant(msgspec.Struct, frozen=True):
 _NO_SECRETS: Mapping[str, Secret] = {}
 
 
+def asks_nothing(manifest: Manifest) -> bool:
+    """Whether a manifest asks for no right at all, so that what it is granted depends on nothing else."""
+    return manifest.security_context == _ASKS_NOTHING
+
+
 def grant(
     manifest: Manifest, policy: Policy, place: Place | None = None, secrets: Mapping[str, Secret] = _NO_SECRETS
 ) -> Grant:
@@ -79,7 +84,7 @@ def grant(
     context = manifest.security_context
     requested = manifest.raw.get("securityContext")
     requested = requested if isinstance(requested, dict) else {}
-    if context == _ASKS_NOTHING:
+    if asks_nothing(manifest):
         return Grant((), (), (), (), Permissions(requested=requested, granted=Granted(), denied=[]))
     place = place or Place()
     files = _Files(policy, place, asked=bool(context.file_access.allow_read or context.file_access.allow_write))

@@ -95,6 +95,18 @@ def _most_exact(chain: Sequence[RuleSet], names: tuple[str, str]) -> tuple[str, 
     return max(fitting, key=lambda entry: _exactness(entry[0]), default=None)
 
 
+def speaks_of(policy: Policy, tool_id: str, version: str) -> bool:
+    """Whether a rule could decide about a call of a tool, whoever calls it and with whatever arguments: where none could, ``ruling`` gives None."""
+    names = (tool_id, f"{tool_id}@{version}")
+    rule_sets = (
+        (*policy.chain, *policy.held)
+        if isinstance(policy, LayeredPolicy)
+        else (RuleSet(_HERE, policy.rules, policy.tools),)
+    )
+    patterns = (name for one in rule_sets for name in (*(rule.tool for rule in one.rules), *one.tools))
+    return any(_fits_tool(pattern, names) for pattern in patterns)
+
+
 def _shown_file(where: str) -> str:
     return _HERE if where.endswith(f"/{_HERE}") else plain(where)
 
@@ -264,11 +276,14 @@ class CallRate:
         self._of_tool = of_tool or {}
         self._of_agent = of_agent or {}
         self._of_session = of_session
+        self._is_bound = bool(calls_per_minute > 0 or of_tool or of_agent or of_session > 0)
         self._times: dict[tuple[str, str], deque[float]] = {}
         self._sweep_at = MAX_COUNTED
 
     def take(self, tool_id: str = "", agent_id: str = "", session_id: str = "") -> Full | None:
         """Counts one call that may run, and gives None; one that may not is not counted."""
+        if not self._is_bound:
+            return None
         bounds = [
             (self._limit, "policy.callsPerMinute", ""),
             (_bound(self._of_tool, tool_id), f"policy.toolCallsPerMinute of {tool_id}", tool_id),

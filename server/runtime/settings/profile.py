@@ -53,7 +53,7 @@ class AgentRules(msgspec.Struct, frozen=True):
     @property
     def is_unbounded(self) -> bool:
         """Whether there is no profile that could keep a tool from the agent."""
-        return self.profile is None and not self.off
+        return self.profile is None and not self.problem and not self.missing
 
     @property
     def protocol(self) -> str | None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,9 +52,7 @@ class ServiceRunner:
 
     async def run(self, call: Invocation) -> None:
         """Runs the method once."""
-        from tamis.server.runtime.calls.outputs import failed, take_output
-        from tamis.server.runtime.calls.running_calls import in_time
-
+        outputs, running_calls = _of_calls()
         handler = call.tool.manifest.handler
         assert isinstance(handler, ServiceMethod)
         call.result.output, call.result.error = UNSET, UNSET
@@ -65,14 +64,14 @@ class ServiceRunner:
             )
         hosted = call.services.host_services.find(handler.service_name, handler.method_name) if own is None else None
         if own is not None:
-            output = await in_time(call, own(call))
+            output = await running_calls.in_time(call, own(call))
         elif hosted is not None:
             output = await _invoked(call, hosted)
         else:
             # it was there when the call was let through: the host took it away while a person was asked, or between attempts
-            raise failed("ServiceError", self.problem(call.tool, call.services))
+            raise outputs.failed("ServiceError", self.problem(call.tool, call.services))
         whose = f"{handler.service_name}.{handler.method_name}"
-        take_output(call, output, whose, None if hosted is None else hosted.output_plan)
+        outputs.take_output(call, output, whose, None if hosted is None else hosted.output_plan)
 
 
 def own_problem(tool: Tool, service: str, method: str, services: HandlerServices) -> str:
@@ -109,6 +108,14 @@ def own_method(service: str, method: str) -> Callable[[Invocation], Awaitable[An
     """What runs the calls of an own method, or None: it gives the output, or raises ``Stopped``."""
     module, _, name = _OWN.get((service, method), "").partition(".")
     return getattr(import_module(f"tamis.server.runtime.handlers.service.{module}"), name) if module else None
+
+
+@lru_cache(maxsize=1)
+def _of_calls() -> tuple[ModuleType, ModuleType]:
+    """What each call needs, loaded with the first one."""
+    from tamis.server.runtime.calls import outputs, running_calls
+
+    return outputs, running_calls
 
 
 async def _invoked(call: Invocation, method: HostMethod) -> Any:
