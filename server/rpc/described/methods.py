@@ -101,7 +101,8 @@ def _described(name: str, kind: type[msgspec.Struct], handler: Callable[..., Any
         finishes=name in FINISHES,
         errors=(
             *_ALWAYS,
-            *(() if name in FINISHES else ("requestCancelled",)),
+            # one that gives its result when it is cancelled has none to give where the daemon ends before it could
+            "requestCancelled",
             *(error for error, methods in GIVEN_BY.items() if name in methods),
         ),
     )
