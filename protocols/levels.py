@@ -59,6 +59,14 @@ class Levels(msgspec.Struct, frozen=True):
         chosen = self.by_code.get(code)
         return not CATALOGUE[code].off if chosen is None else chosen != "off"
 
+    def says_any(self, codes: Sequence[str]) -> bool:
+        """Whether findings of any of the codes are said."""
+        for code in codes:
+            chosen = self.by_code.get(code)
+            if chosen != "off" and (chosen is not None or not CATALOGUE[code].off):
+                return True
+        return False
+
 
 NO_LEVELS = Levels()
 

@@ -74,7 +74,7 @@ class LineIndex:
         index._blocks = blocks[:low] + new_blocks + blocks[high:]
         index._bases = _replaced(bases, low, high, [block.length for block in new_blocks], delta)
         lines = [len(block.ends) for block in new_blocks]
-        gone = sum(len(block.ends) for block in blocks[low:high])
+        gone = sum([len(block.ends) for block in blocks[low:high]])
         index._lines = _replaced(self._lines, low, high, lines, sum(lines) - gone)
         index._more = {}
         if not text.isascii():
@@ -126,11 +126,15 @@ class LineIndex:
         """
         if line < 0:
             return 0
-        if line >= self.line_count:
+        lines = self._lines[-1] + len(self._blocks[-1].ends) + 1
+        if line >= lines:
             return len(self._text)
-        start, end = self.line_span(line)
+        start = self._start(line)
         if character <= 0:
             return start
+        end = self._start(line + 1) if line + 1 < lines else len(self._text)
+        while end > start and self._text[end - 1] in "\r\n":
+            end -= 1
         if encoding == "utf-32" or self._text.isascii():
             return min(start + character, end)
         # The last offset with no more units before it than that many; it lies in the last block that begins with no more.

@@ -15,6 +15,7 @@ import msgspec
 
 from tamis.protocols.jsontext.findings import MAX_ERRORS
 from tamis.protocols.jsontext.green import (
+    WIDE,
     Before,
     Branch,
     Change,
@@ -24,6 +25,7 @@ from tamis.protocols.jsontext.green import (
     Own,
     Reading,
     Trivia,
+    Was,
     empty,
     was_of,
 )
@@ -126,7 +128,7 @@ def _owned(step: Step, part: Part, delta: int, doubled: bool) -> Own | None:
     _, marked = _weight(new.values)
     own = Own(before.errors - removed + read.errors, 0, doubled, kept + moved, trivia)
     own.marks = before.marks - before.speaks - were_marked + marked + own.speaks
-    return own
+    return own if own.marks or own.errors else None
 
 
 def _weight(values: Iterable[Green | None]) -> tuple[int, int]:
@@ -161,39 +163,35 @@ def _reuse(step: Step, part: Part, change: Change) -> None:
 def _with_child(old: Branch, index: int, child: Branch, delta: int) -> Branch:
     """A branch with another child, longer by ``delta``, in the place of one; what stands behind it moves."""
     values = old.values.copy()
-    was = values[index]
     values[index] = child
     starts = old.starts
     if delta and index + 1 < len(starts):
         starts = starts[: index + 1] + [start + delta for start in starts[index + 1 :]]
-    own = old.own
-    errors, marked = _weight((was,))
-    now_errors, now_marked = _weight((child,))
-    if own is not None or now_errors or now_marked:
-        end = old.value_start(index) + child.length - delta
-        own = own or Own()
-        own = Own(
-            own.errors + now_errors - errors,
-            own.marks + now_marked - marked,
-            own.doubled,
-            [
-                (shift, diag) if diag.span[0] + shift - old.origin < end else (shift + delta, diag)
-                for shift, diag in own.notes
-            ],
-            [item if item[0] < end else _shifted(item, delta) for item in own.trivia],
-        )
+    own = None
+    if old.own is not None or child.own is not None:
+        own = _own_with_child(old, index, child, delta)
+    was = Was(old.values, old.keys, index, index + 1, index + 1, old.made) if len(values) > WIDE else None
     return Branch(
-        old.kind,
-        old.origin,
-        old.length + delta,
-        old.closed,
-        starts,
-        values,
-        old.keys,
-        old.shapes,
-        own,
-        was=was_of(old, index, index + 1, index + 1),
+        old.kind, old.origin, old.length + delta, old.closed, starts, values, old.keys, old.shapes, own, was=was
     )
+
+
+def _own_with_child(old: Branch, index: int, child: Branch, delta: int) -> Own | None:
+    """What a branch with another child in the place of one says itself, and counts."""
+    own = old.own or Own()
+    errors, marked = _weight((old.values[index],))
+    now_errors, now_marked = _weight((child,))
+    end = old.value_start(index) + child.length - delta
+    notes = own.notes
+    if notes:
+        notes = [
+            (shift, diag) if diag.span[0] + shift - old.origin < end else (shift + delta, diag) for shift, diag in notes
+        ]
+    trivia = own.trivia
+    if trivia:
+        trivia = [item if item[0] < end else _shifted(item, delta) for item in trivia]
+    own = Own(own.errors + now_errors - errors, own.marks + now_marked - marked, own.doubled, notes, trivia)
+    return own if own.marks or own.errors else None
 
 
 def _shifted(trivia: Trivia, delta: int) -> Trivia:
@@ -235,6 +233,8 @@ def edited(tree: JsonTree, start: int, end: int, new: str, text: str | None = No
 def _is_whole(reading: Reading) -> bool:
     """Whether the text was read to its end: no cap stopped it, and the value has no text behind it."""
     document = reading.document
+    if document.own is None:
+        return not reading.stopped
     inside = sum(value.errors for value in document.values if isinstance(value, Branch))
     return not reading.stopped and document.errors == inside
 
@@ -248,7 +248,8 @@ def _spine(document: Branch, start: int, end: int) -> list[Step]:
         value = branch.values[index] if index >= 0 else None
         if not isinstance(value, Branch):
             return steps
-        first = at + branch.value_start(index)
+        shape = branch.shapes[index] if branch.shapes else 0
+        first = at + branch.starts[index] + (shape if isinstance(shape, int) else shape[2])
         if not (first < start and end < first + value.length):
             return steps
         steps.append(Step(value, first, index))
@@ -260,15 +261,16 @@ def _at_level(reading: Reading, spine: list[Step], depth: int, edit: Change) -> 
     branch, at = step.branch, step.start
     starts = branch.starts
     own = branch.own
-    noted = {diag.span[0] + shift - branch.origin for shift, diag in own.notes} if own is not None else ()
+    noted = {diag.span[0] + shift - branch.origin for shift, diag in own.notes} if own is not None else _NOWHERE
     low = bisect_left(starts, edit.start - at) - 1
     # A finding at the very start of a child may be of the time before it.
-    while low > 0 and (starts[low] in noted or _looked_on(branch, low)):
+    while low > 0 and (starts[low] in noted or (branch.shapes and _looked_on(branch, low))):
         low -= 1
     low = max(low, 0)
     begin = at + (starts[low] if low else 1)
     high = bisect_left(starts, edit.end - at)
     known: dict[int, Known] = {}
+    around: frozenset[NodeKind] = frozenset([step.branch.kind for step in spine[1 : depth + 1]])
     for i, inner in enumerate(spine[depth + 1 :], depth + 1):
         _keep(known, inner, (0, len(inner.branch.starts)), edit, begin, reading.deepest - i)
     _keep(known, step, (low, min(high, len(starts))), edit, begin, reading.deepest - depth)
@@ -281,7 +283,6 @@ def _at_level(reading: Reading, spine: list[Step], depth: int, edit: Change) -> 
         stop = edit.delta + at + (branch.length if closes else starts[high])
         reader = Reader(edit.text[begin:stop], reading.lenient, known)
         part = empty(branch.kind, at - begin)
-        around: frozenset[NodeKind] = frozenset(step.branch.kind for step in spine[1 : depth + 1])
         if reader.read_part(part, around, depth - 1, closes=closes):
             deepest = max(reading.deepest, reader.deepest + depth - 1)
             return spliced(reading, spine[: depth + 1], Part(part, low, high, begin), edit, deepest)
@@ -293,10 +294,13 @@ def _at_level(reading: Reading, spine: list[Step], depth: int, edit: Change) -> 
     return None
 
 
+_NOWHERE: frozenset[int] = frozenset()
+
+
 def _looked_on(branch: Branch, index: int) -> bool:
     """Whether a name without a colon stands right before a child: what it is was decided by looking at what follows."""
     shapes = branch.shapes[max(index - 2, 0) : index]
-    return any(shape[1] < 0 for shape in shapes if not isinstance(shape, int))
+    return bool([shape for shape in shapes if not isinstance(shape, int) and shape[1] < 0])
 
 
 def _keep(known: dict[int, Known], step: Step, window: tuple[int, int], edit: Change, begin: int, height: int) -> None:

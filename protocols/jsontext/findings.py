@@ -26,6 +26,8 @@ class Found(msgspec.Struct):
 def collect(text: str, reading: Reading) -> Found:
     """Everything that the reader noted, as if the text had been read in one go."""
     document = reading.document
+    if not document.is_marked and not reading.open_end:
+        return Found([], [], [])
     # (diagnostic, depth): of two at one place the inner one was found first.
     rows: list[tuple[Diag, int]] = []
     trivia: list[Trivium] = []

@@ -28,7 +28,7 @@ Trivia = tuple[int, int, int]
 """Start, end and place of discovery, from the start of the owner. A comment is found where it starts, a trailing comma later."""
 
 
-_WIDE = 32
+WIDE = 32
 """A branch with more children is not to be gone through at each keystroke."""
 
 
@@ -75,7 +75,7 @@ class Was(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 def was_of(old: Branch, low: int, high: int, top: int) -> Was | None:
     """What is to be known of the branch before an edit; nothing of a narrow one, which is looked through as fast."""
-    return Was(old.values, old.keys, low, high, top, old.made) if len(old.values) > _WIDE else None
+    return Was(old.values, old.keys, low, high, top, old.made) if len(old.values) > WIDE else None
 
 
 class Branch(msgspec.Struct, gc=False, eq=False):
@@ -145,11 +145,11 @@ def python_of(green: Green) -> Json:
         return green.value
     if green.made is not None:
         return green.made
-    root = _fresh(green.kind)
+    root: list[Json] | dict[str, Json] = {} if green.kind == "object" else []
     # Kept only when all of it is there: another thread may ask for the same branch meanwhile.
     fresh: list[tuple[Branch, list[Json] | dict[str, Json]]] = [(green, root)]
     for branch, into in fresh:
-        if len(branch.values) > _WIDE and _filled(branch, into, fresh):
+        if len(branch.values) > WIDE and _filled(branch, into, fresh):
             continue
         if isinstance(into, dict):
             for key, value in zip(branch.keys, branch.values, strict=True):
@@ -158,7 +158,7 @@ def python_of(green: Green) -> Json:
                 elif value is not None:
                     part = value.made
                     if part is None:
-                        part = _fresh(value.kind)
+                        part = {} if value.kind == "object" else []
                         fresh.append((value, part))
                     into[key] = part
         else:
@@ -168,7 +168,7 @@ def python_of(green: Green) -> Json:
                 elif value is not None:
                     part = value.made
                     if part is None:
-                        part = _fresh(value.kind)
+                        part = {} if value.kind == "object" else []
                         fresh.append((value, part))
                     into.append(part)
     _keep(fresh)
@@ -234,7 +234,7 @@ def _derived(
         return False
     part = value.value if isinstance(value, Scalar) else value.made
     if part is None and isinstance(value, Branch):
-        part = _fresh(value.kind)
+        part = {} if value.kind == "object" else []
         fresh.append((value, part))
     if isinstance(into, dict):
         assert isinstance(old, dict)
@@ -273,10 +273,6 @@ def difference(old: object, new: object) -> Difference | None:
     """How a mapping differs from the one that it was made from, where that was noted."""
     entry = _noted.get(id(new))
     return entry[2] if entry is not None and entry[0] is new and entry[1] is old else None
-
-
-def _fresh(kind: NodeKind) -> list[Json] | dict[str, Json]:
-    return {} if kind == "object" else []
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, eq=False):

@@ -30,7 +30,7 @@ from typing import Any, Literal, cast, overload
 import msgspec
 
 from tamis.protocols.jsontext.findings import Found, collect
-from tamis.protocols.jsontext.green import Before, Branch, Change, Green, NodeKind, Reading, Scalar, parts_of, python_of
+from tamis.protocols.jsontext.green import Before, Branch, Change, Green, NodeKind, Reading, Scalar, python_of
 from tamis.protocols.model import Diag, Json, escape_pointer, unescape_pointer
 from tamis.protocols.positions import Span
 
@@ -108,8 +108,9 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
         """The member or item at an index of ``greens``; raises IndexError outside."""
         views = self.views
         if views is None:
+            green = self.green
             nothing: list[Member | JsonNode | None] = [None]
-            nothing *= len(self.greens)
+            nothing *= len(green.values) if isinstance(green, Branch) else 0
             # Of two threads that ask at once both get the views of the first.
             if self.views is None:
                 self.views = nothing
@@ -139,7 +140,11 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
             assert green is not None
             return node_of(green, start)
         key = branch.keys[index]
-        width, colon, offset = parts_of(branch.shapes[index], key)
+        shape = branch.shapes[index]
+        if isinstance(shape, int):
+            end = start + len(key) + 2
+            return Member(key, start, end, end, None if green is None else node_of(green, start + shape))
+        width, colon, offset = shape
         value = None if green is None else node_of(green, start + offset)
         return Member(key, start, start + width, -1 if colon < 0 else start + colon, value)
 
@@ -164,6 +169,10 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
 
     def get(self, name: str) -> JsonNode | None:
         """The value of the member of that name, or None."""
+        branch = self.green
+        # Most names that are asked for are not there.
+        if not isinstance(branch, Branch) or (len(branch.keys) <= _MANY_KEYS and name not in branch.keys):
+            return None
         member = self.member(name)
         return None if member is None else member.value
 
@@ -311,9 +320,11 @@ class JsonTree:
 
     def quiet_after(self, change: Change) -> tuple[str, ...]:
         """Of the words that the text is known not to hold (``says``), those that the change did not bring."""
+        if not self._silent:
+            return ()
         text, last = change.text, change.end + change.delta
         return tuple(
-            word for word in self._silent if word not in text[max(0, change.start - len(word)) : last + len(word)]
+            [word for word in self._silent if word not in text[max(0, change.start - len(word)) : last + len(word)]]
         )
 
     @property

@@ -42,9 +42,11 @@ def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
     """Which other shape a file has, and the node that shows it; None for one that may be a manifest."""
     if root.kind == "array":
         return ("list", root) if _is_list_of_tools(root) else None
-    if root.kind != "object" or root.member("toolId") is not None or root.member("handler") is not None:
+    if root.kind != "object":
         return None
-    names = {member.key for member in root.members}
+    names = {*root.keys}
+    if "toolId" in names or "handler" in names:
+        return None
 
     def shown(name: str) -> JsonNode:
         return root.get(name) or root

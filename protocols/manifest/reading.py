@@ -221,10 +221,12 @@ def read_manifest(
                 from tamis.protocols.manifest.embedded import check_extensions
 
                 check_extensions(tree, root, extensions, findings)
-    diagnostics = sorted([*tree.diagnostics, *findings.diags], key=lambda diag: diag.span)
-    diagnostics = [diag for diag in diagnostics if not _is_known(diag, runtimes, handlers)]
-    if any(severity(diag) == "error" for diag in diagnostics):
-        manifest = None
+    diagnostics = [*tree.diagnostics, *findings.diags]
+    if diagnostics:
+        diagnostics.sort(key=lambda diag: diag.span)
+        diagnostics = [diag for diag in diagnostics if not _is_known(diag, runtimes, handlers)]
+        if any(severity(diag) == "error" for diag in diagnostics):
+            manifest = None
     return ManifestReading(manifest, tree, diagnostics, memory)
 
 
@@ -493,11 +495,11 @@ def _mapping(node: JsonNode | None, findings: Findings) -> dict[str, str]:
 def _check_mapping(root: JsonNode, outer: Manifest, findings: Findings) -> None:
     """Whether what is mapped are parameters of the tool, and no other parameter has the name that one is given."""
     handler = outer.handler
+    if not isinstance(handler, ServiceMethod) or not handler.parameter_mapping:
+        return
     node, properties = root.get("handler"), root.get("parameters")
     properties = None if properties is None else properties.get("properties")
-    if not isinstance(handler, ServiceMethod) or not handler.parameter_mapping or node is None:
-        return
-    mapped = node.get(MAPPING)
+    mapped = None if node is None else node.get(MAPPING)
     if mapped is None or properties is None or properties.kind != "object":
         return
     names = set(properties.keys)

@@ -41,6 +41,8 @@ _ANNOTATIONS = frozenset(
 """Keywords that neither a verdict nor its wording depends on; so does ``title``, but where it names an alternative."""
 _ODD_KEYS = ("$id", "$anchor", "$dynamicAnchor", "$ref", "$dynamicRef", "$recursiveRef")
 _MAPS = MAPS - {"patternProperties"}
+_SAID = frozenset(("description", "title", "$comment"))
+"""Keywords whose texts only readers see, but for the title of an alternative."""
 _NARROW = 32
 _MISSING = object()
 _MAX_LEAVES = 20_000
@@ -188,8 +190,12 @@ class Builder:
 
     def node(self, schema: Json, old: Json, before: Facts | None, depth: int, *, alternative: bool = False) -> Facts:
         """The facts of a subschema; ``before`` are those of ``old``, the value that stood in its place."""
-        if before is not None and old is schema:
-            return before
+        if before is not None:
+            if old is schema:
+                return before
+            kept = self._kept(schema, old, before, depth, alternative)
+            if kept is not None:
+                return kept
         facts = Facts()
         if depth > MAX_SCHEMA_DEPTH:
             facts.odd = True
@@ -223,6 +229,36 @@ class Builder:
         if local.children or local.maps or local.refs or facts.issues or facts.odd or "default" in schema:
             return facts
         return self._shared_leaf(facts)
+
+    def _kept(self, schema: Json, old: Json, before: Facts, depth: int, alternative: bool) -> Facts | None:
+        """The facts of a subschema of which only what it says to readers or what stands below a keyword is another than in ``old``;
+        None where its own keywords have to be looked at."""
+        if before.odd or not is_object(schema) or not is_object(old) or list(schema) != list(old):
+            return None
+        if "default" in schema:
+            return None
+        facts = before
+        for key in [key for key, value in schema.items() if value is not old[key]]:
+            now, then = schema[key], old[key]
+            if key in _SAID:
+                if not isinstance(now, str) or not isinstance(then, str) or (key == "title" and alternative):
+                    return None
+            elif not is_object(now):
+                return None
+            elif key in facts.maps:
+                # What is required and not declared is said of the schema itself.
+                if "required" in schema and not (is_object(then) and changed_members(then, now)[1]):
+                    return None
+                was = facts.maps[key]
+                made_map = self.map(now, was, depth)
+                facts = _with_part(facts, key, was, made_map, facts.children, {**facts.maps, key: made_map})
+            elif (key,) in facts.children:
+                known = facts.children[key,][1]
+                node = self.node(now, then, known, depth + 1)
+                facts = _with_part(facts, key, known, node, {**facts.children, (key,): (now, node)}, facts.maps)
+            else:
+                return None
+        return facts
 
     def _judge_default(self, schema: dict[str, Json], facts: Facts) -> None:
         """Whether the default fits its schema; behind a reference that is asked where the whole document is known."""
@@ -261,7 +297,7 @@ class Builder:
         if before is not None and before.value is value:
             return before
         facts = MapFacts(value)
-        facts.odd = any(isinstance(value.get(key), str) for key in _ODD_KEYS)
+        facts.odd = _has_odd_key(value)
         if before is None or before.odd:
             for name, part in value.items():
                 was = before.parts.get(name) if before is not None else None
@@ -301,13 +337,16 @@ class Builder:
                 loud[name] = node
             else:
                 loud.pop(name, None)
-            refs = _counted(refs if was is None else _counted(refs, was.refs, -1), node.refs, 1)
+            if was is not None and was.refs:
+                refs = _counted(refs, was.refs, -1)
+            if node.refs:
+                refs = _counted(refs, node.refs, 1)
         facts.refs = refs
         if len(parts) > _NARROW:
             note(parts, before.parts, [*gone, *(name for name in changed if name in before.parts)], changed)
         if lowered and not any(parts[name].height == facts.height for name in changed):
             facts.height = max((part.height for part in parts.values()), default=0)
-        facts.broken = any(part.broken for part in loud.values())
+        facts.broken = bool(loud) and any(part.broken for part in loud.values())
         facts.token = self._map_token(value, facts, before, same_tokens)
         return facts
 
@@ -328,7 +367,10 @@ class Builder:
     @staticmethod
     def _map_token(value: dict[str, Json], facts: MapFacts, before: MapFacts | None, same: bool | None) -> object:
         if len(value) <= _NARROW:
-            return tuple((name, facts.parts[name].token) for name in value)
+            if before is not None and same:
+                return before.token
+            parts = facts.parts
+            return tuple([(name, parts[name].token) for name in value])
         if before is not None and isinstance(before.token, _Wide):
             if same is None:
                 old, new = before.parts, facts.parts
@@ -380,6 +422,40 @@ def _add(facts: Facts, part: Facts | MapFacts, refs: dict[str, int]) -> None:
         refs[ref] = refs.get(ref, 0) + times
 
 
+def _with_part(
+    before: Facts,
+    key: str,
+    was: Facts | MapFacts,
+    now: Facts | MapFacts,
+    children: dict[_Step, tuple[Json, Facts]],
+    maps: dict[str, MapFacts],
+) -> Facts:
+    """The facts of a subschema with ``now`` below a keyword in the place of ``was``."""
+    facts = Facts()
+    facts.issues, facts.own_refs = before.issues, before.own_refs
+    facts.children, facts.maps = children, maps
+    facts.count = before.count + now.count - was.count
+    facts.odd = now.odd
+    facts.loud = facts.broken = False
+    for part in (*[part for _, part in children.values()], *maps.values()):
+        facts.height = max(facts.height, part.height + 1)
+        facts.loud = facts.loud or bool(part.loud)
+        facts.broken = facts.broken or part.broken
+    if facts.issues:
+        facts.loud = True
+        facts.broken = facts.broken or _has_error(facts)
+    facts.refs = before.refs
+    if was.refs or now.refs:
+        facts.refs = _counted(_counted(before.refs, was.refs, -1), now.refs, 1)
+    if now.token == was.token:
+        facts.token = before.token
+    else:
+        token = now.token if isinstance(now, MapFacts) else (((), now.token),)
+        pieces = cast("tuple[tuple[str, object], ...]", before.token)
+        facts.token = tuple([(name, token if name == key else piece) for name, piece in pieces])
+    return facts
+
+
 def _has_error(facts: Facts) -> bool:
     return any(issue.severity == "error" for issue in facts.issues)
 
@@ -404,7 +480,7 @@ def _value_token(value: Json) -> object:
 
 
 def _has_odd_key(value: dict[str, Json]) -> bool:
-    return any(isinstance(value.get(key), str) for key in _ODD_KEYS)
+    return bool([key for key in _ODD_KEYS if isinstance(value.get(key), str)])
 
 
 _CONTAINERS = frozenset((dict, list))
@@ -467,12 +543,12 @@ def check_shared(schema: Json, before: Checked | None, leaves: dict[object, Fact
         root.odd
         or root.count > MAX_SCHEMA_NODES
         or root.height > MAX_SCHEMA_DEPTH + 1
-        or any(_leaves_schemas(ref) for ref in root.refs)
+        or (root.refs and any(_leaves_schemas(ref) for ref in root.refs))
     ):
         issues = check_schema(schema)
         usable = not any(issue.severity == "error" for issue in issues)
         return Checked(schema, draft, None, issues, usable, _whole_defaults(schema, draft) if usable else [], root)
-    issues = list(_issues(root, ""))
+    issues = list(_issues(root, "")) if root.loud else []
     endless = False
     if root.refs:
         for ref in sorted(root.refs):
@@ -492,7 +568,7 @@ def check_shared(schema: Json, before: Checked | None, leaves: dict[object, Fact
         if endless:
             reason = "a $ref leads back to itself without going into a part of the value"
             issues.append(SchemaIssue("VA450", "", {"reason": reason, "fault": "ref-endless"}, "error"))
-    usable = not any(issue.severity == "error" for issue in issues)
+    usable = not issues or not any(issue.severity == "error" for issue in issues)
     defaults = list(_defaults(root, schema, "", schema, draft)) if usable and root.loud else []
     return Checked(schema, draft, root, issues, usable, defaults, root, endless)
 

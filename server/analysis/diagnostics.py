@@ -174,7 +174,7 @@ def of_manifest(snapshot: Snapshot, limit: int = MAX_FINDINGS) -> list[Finding]:
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
     diagnostics = _once(snapshot, [*manifest_findings(snapshot), *lint_manifest(snapshot, levels, limit)])
-    if "{{" in snapshot.text:
+    if snapshot.tree.says("{{"):
         diagnostics = _with_variables(snapshot, diagnostics)
     return _judged(snapshot, diagnostics, limit, levels)
 

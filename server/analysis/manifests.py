@@ -209,11 +209,13 @@ def _with_hash(snapshot: Snapshot, diag: Diag) -> Diag:
     return diag if node is None else msgspec.structs.replace(diag, fix=pin_fix(root, node, script))
 
 
+_INNER = frozenset(("parameters", "output", "examples"))
+
+
 def _looked_at(snapshot: Snapshot, root: JsonNode) -> tuple[object, ...]:
     """All that these findings depend on: where it is the same as when there were none, there are none."""
     keys = root.keys
-    inner = ("parameters", "output", "examples")
-    outer = tuple(green for key, green in zip(keys, root.greens, strict=False) if key not in inner)
+    outer = [green for key, green in zip(keys, root.greens, strict=False) if key not in _INNER]
     return (keys, outer, snapshot.path, snapshot.registry, snapshot.folder, snapshot.mcp)
 
 

@@ -147,7 +147,9 @@ class Document:
             else:
                 lines = lines or LineIndex(text)
                 first = lines.offset(change.range.start.line, change.range.start.character, self.encoding)
-                last = lines.offset(change.range.end.line, change.range.end.character, self.encoding)
+                last = first
+                if change.range.end != change.range.start:
+                    last = lines.offset(change.range.end.line, change.range.end.character, self.encoding)
                 # A client that sends a range backwards means the same range.
                 start, end = min(first, last), max(first, last)
             after = "".join((text[:start], new, text[end:]))

@@ -25,7 +25,8 @@ _URIS = {
 def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
     """The advice on a manifest, at least so much of each schema where there is as much; none on one of another project's shape."""
     root = snapshot.manifest.tree.root
-    if root is None or root.kind != "object" or any(diag.code == "MF516" for diag in snapshot.manifest.diagnostics):
+    said = {(diag.code, diag.severity) for diag in snapshot.manifest.diagnostics}
+    if root is None or root.kind != "object" or any(code == "MF516" for code, _ in said):
         return []
     from tamis.server.analysis.lints.grants import lint_grants
     from tamis.server.analysis.lints.handler import lint_handler
@@ -38,9 +39,7 @@ def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
     diags: list[Diag] = []
     for field in ("parameters", "output"):
         node = root.get(field)
-        if field == "parameters" and any(
-            diag.code == "MF535" and diag.severity is None for diag in snapshot.manifest.diagnostics
-        ):
+        if field == "parameters" and ("MF535", None) in said:
             continue  # what is in a schema of another type is judged when it is one of an object
         if node is not None and node.kind == "object":
             draft = _dialect(node, collector)
@@ -68,7 +67,7 @@ def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
         from tamis.server.analysis.lints.targets import lint_targets
 
         diags += lint_targets(snapshot, levels)
-    return [*((diag, ()) for diag in (*diags, *collector.found)), *across, *outer]
+    return [*[(diag, ()) for diag in (*diags, *collector.found)], *across, *outer]
 
 
 def _displaced(diagnostics: Found, root: JsonNode) -> list[tuple[int, Diag, tuple[Related, ...]]] | None:
@@ -101,29 +100,33 @@ def _placed(kept: list[tuple[int, Diag, tuple[Related, ...]]], root: JsonNode) -
     return diagnostics
 
 
+_INNER = frozenset(("parameters", "output", "examples"))
+_DEEPER = ("LN733", "LN734", "LN735")
+"""Rules that look at the parameters themselves; they are off unless asked for."""
+
+
 def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[object, ...] | None:
     """All that the lints of the outer fields look at: where it is the same, they find the same.
 
-    None where they look deeper into the parameters than at their names.
+    None where they look deeper into the parameters than at their names. None of them looks at the output.
     """
-    if snapshot.manifest.tree.diagnostics or any(levels.says(code) for code in ("LN733", "LN734", "LN735")):
+    if levels.says_any(_DEEPER):
         return None
     node = root.get("description")
     if node is not None and _names_something(node, snapshot.manifest.memory.scans):
         return None
     parameters = root.get("parameters")
     properties = parameters.get("properties") if parameters is not None else None
-    outer = tuple(
-        green for key, green in zip(root.keys, root.greens, strict=True) if key not in ("parameters", "examples")
-    )
-    around: tuple[object, ...] = ()
+    if properties is not None and snapshot.manifest.tree.diagnostics and None in properties.greens:
+        return None  # a name without a schema declares nothing
+    keys = root.keys
+    outer = [green for key, green in zip(keys, root.greens, strict=True) if key not in _INNER]
+    around: list[object] = []
     if parameters is not None:
-        around = tuple(
-            green for key, green in zip(parameters.keys, parameters.greens, strict=False) if key != "properties"
-        )
+        around = [green for key, green in zip(parameters.keys, parameters.greens, strict=False) if key != "properties"]
     names = properties.keys if properties is not None else ()
     facts = (snapshot.path, snapshot.registry, snapshot.settings.config, snapshot.script, levels)
-    return (root.keys, outer, parameters is None or parameters.keys, around, names, facts)
+    return (keys, outer, parameters is None or parameters.keys, around, names, facts)
 
 
 def _names_something(node: JsonNode, scans: Scans) -> bool:

@@ -47,7 +47,7 @@ class Collector:
     @property
     def found(self) -> Locals:
         """What was added, relative to the base."""
-        return tuple(moved(diag, -self.base) for diag in self._found)
+        return tuple([moved(diag, -self.base) for diag in self._found]) if self._found else ()
 
 
 def moved(diag: Diag, by: int) -> Diag:

@@ -6,9 +6,10 @@ valid and still not what its author meant. Each function looks at one container 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
+from tamis.protocols.jsontext.green import Branch, Scalar
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.model import Edit, Fix
@@ -94,16 +95,19 @@ OTHER_FORMATS = frozenset(
 )
 
 
-def parts_of(node: JsonNode, draft: Draft) -> Iterator[tuple[Member, JsonNode]]:
+def parts_of(node: JsonNode, draft: Draft) -> list[tuple[Member, JsonNode]]:
     """The schemas and lists or maps of schemas directly below a schema, with the keyword's member."""
-    for member in node.members:
-        shape = SHAPES.get(member.key)
-        value = member.value
-        if shape is None or value is None or value.kind not in ("object", "array"):
+    parts: list[tuple[Member, JsonNode]] = []
+    for i, key in enumerate(node.keys):
+        shape = SHAPES.get(key)
+        member = node.view(i) if shape is not None else None
+        value = member.value if isinstance(member, Member) else None
+        if not isinstance(member, Member) or value is None or value.kind not in ("object", "array"):
             continue
-        if shape == "schema" and value.kind == "array" and (member.key != "items" or draft == "2020-12"):
+        if shape == "schema" and value.kind == "array" and (key != "items" or draft == "2020-12"):
             continue
-        yield member, value
+        parts.append((member, value))
+    return parts
 
 
 def types_of(node: JsonNode) -> tuple[str, ...]:
@@ -118,14 +122,56 @@ def types_of(node: JsonNode) -> tuple[str, ...]:
 _MAX_ENUM = 2_000
 
 
+_BOUNDS = (
+    *(("minLength", "maxLength", False), ("minItems", "maxItems", False), ("minProperties", "maxProperties", False)),
+    *(
+        ("minContains", "maxContains", False),
+        ("minimum", "maximum", False),
+        ("exclusiveMinimum", "exclusiveMaximum", True),
+    ),
+    *(("exclusiveMinimum", "maximum", True), ("minimum", "exclusiveMaximum", True)),
+)
+_FEW = 32
 _QUIET = frozenset(("type", "description", "title", "default", "$comment", "$schema", "deprecated", "examples"))
+_LOOKED_AT = frozenset(
+    (
+        *("enum", "const", "format", "nullable", "example", "items", "additionalItems", "dependencies", "$ref"),
+        *("if", "then", "else", *NEW_KEYWORDS),
+    )
+)
+"""Keywords of which more is asked than whether the type has them and whether they are one of two bounds."""
+
+
+@lru_cache(maxsize=256)
+def _says_nothing(keys: tuple[str, ...], type_name: str) -> bool:
+    """Whether there is nothing to find in subschemas of these keywords, whatever their values are but that of ``type`` (empty: none that is
+    known)."""
+    if not _LOOKED_AT.isdisjoint(keys) or any(low in keys and high in keys for low, high, _ in _BOUNDS):
+        return False
+    return not type_name or all(type_name in ABOUT.get(key, (type_name,)) for key in keys)
+
+
+def _type_name(branch: Branch) -> str | None:
+    """The one type that a schema names; empty where it names none that is known, None where there may be several."""
+    if "type" not in branch.keys:
+        return ""
+    value = branch.values[branch.keys.index("type")]
+    if not isinstance(value, Scalar) or (branch.own is not None and branch.own.doubled):
+        return None
+    name = value.value if value.kind == "string" else None
+    return name if isinstance(name, str) and name in JSON_TYPES else ""
 
 
 def lint_schema(node: JsonNode, draft: Draft) -> Locals:
     """The findings of one subschema, relative to it; nothing below it is looked at."""
     # Most subschemas say no more than what they are: nothing in that can be at odds.
-    if _QUIET.issuperset(node.keys):
+    branch = node.green
+    if not isinstance(branch, Branch) or _QUIET.issuperset(branch.keys):
         return ()
+    if len(branch.keys) <= _FEW:
+        type_name = _type_name(branch)
+        if type_name is not None and _says_nothing(tuple(branch.keys), type_name):
+            return ()
     collector = Collector(node.start)
     members = {member.key: member for member in node.members if member.value is not None}
     _dialect(node, members, draft, collector)
@@ -196,17 +242,6 @@ def _other_types(node: JsonNode, members: dict[str, Member], types: tuple[str, .
             continue
         args = {"k": name, "type": types_in_words(types), "wanted": types_in_words(about[:1])}
         collector.add("LN704", member.key_span, args, fix=without_member(node, member, f"Remove '{name}'"))
-
-
-_BOUNDS = (
-    *(("minLength", "maxLength", False), ("minItems", "maxItems", False), ("minProperties", "maxProperties", False)),
-    *(
-        ("minContains", "maxContains", False),
-        ("minimum", "maximum", False),
-        ("exclusiveMinimum", "exclusiveMaximum", True),
-    ),
-    *(("exclusiveMinimum", "maximum", True), ("minimum", "exclusiveMaximum", True)),
-)
 
 
 def _number(member: Member | None) -> float | int | None:

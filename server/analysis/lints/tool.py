@@ -176,10 +176,9 @@ def _names_twice(root: JsonNode, collector: Collector) -> None:
 
 def lint_examples(root: JsonNode, levels: Levels, collector: Collector) -> None:
     """The findings of the examples as a list; whether each fits the schemas is reading's business."""
-    parameters = object_at(root, "parameters")
-    properties = object_at(parameters, "properties") if parameters is not None else None
     examples = root.get("examples")
     if examples is None or not examples.greens:
+        properties = object_at(object_at(root, "parameters"), "properties")
         empty = examples is None or examples.kind == "array"
         if empty and root.closed and root.member("handler") is not None and properties is not None and properties.keys:
             collector.add("LN731", (root.start, root.start + 1))
@@ -188,7 +187,11 @@ def lint_examples(root: JsonNode, levels: Levels, collector: Collector) -> None:
         return
     for start, i, j in kept(examples, "alike", lambda: _alike(examples)):
         collector.add("LN732", (examples.start + start, examples.start + start + 1), {"i": i, "j": j})
-    if levels.says("LN733") and parameters is not None and properties is not None:
+    if not levels.says("LN733"):
+        return
+    parameters = object_at(root, "parameters")
+    properties = object_at(parameters, "properties")
+    if parameters is not None and properties is not None:
         inputs = [example_input for item in examples.greens if (example_input := _input_of(item)) is not None]
         required = {name for name, _ in texts_of(parameters.get("required"))}
         optional = set(properties.keys) - required

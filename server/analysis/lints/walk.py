@@ -7,9 +7,10 @@ around it. Must not know what is found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from tamis.protocols.jsontext.tree import JsonNode, Member, from_pointer
+from tamis.protocols.jsontext.green import Branch
+from tamis.protocols.jsontext.tree import JsonNode, Member, from_pointer, memo_of
 from tamis.protocols.model import Diag, escape_pointer
 from tamis.protocols.schema.check import Draft
 from tamis.server.analysis.lints.local import Collector, Locals, Scans, kept, moved, object_at, speaking, without_member
@@ -29,15 +30,20 @@ def lint_schemas(
     node: JsonNode, draft: Draft, *, parameters: bool, scans: Scans | None = None, limit: int = MAX_KEPT
 ) -> list[Diag]:
     """All findings of ``parameters`` or ``output``, at absolute places; ``scans`` are the document's. ``limit``: so many of one schema."""
-    # what is remembered of the last walk is that of walks to the usual limit
-    walk = _Walk(draft, scans if scans is not None and limit == MAX_KEPT else {}, parameters, limit)
-    diagnostics = [moved(diag, node.start) for diag in walk.schema(node, 0, str(parameters), top=parameters)]
-    diagnostics += _unused(node, walk)
-    properties = object_at(node, "properties") if parameters else None
-    if properties is not None:
-        members = [view for i in walk.referring(properties) if isinstance(view := properties.view(i), Member)]
-        diagnostics += lint_references(members, lambda ref: _target(node, ref))
-    return diagnostics
+
+    def look() -> Locals:
+        # what is remembered of the last walk is that of walks to the usual limit
+        walk = _Walk(draft, scans if scans is not None and limit == MAX_KEPT else {}, parameters, limit)
+        diagnostics = [*walk.schema(node, 0, str(parameters), top=parameters)]
+        absolute = _unused(node, walk)
+        properties = object_at(node, "properties") if parameters else None
+        if properties is not None and (referring := walk.referring(properties)):
+            members = [view for i in referring if isinstance(view := properties.view(i), Member)]
+            absolute += lint_references(members, lambda ref: _target(node, ref))
+        return (*diagnostics, *[moved(diag, -node.start) for diag in absolute])
+
+    found = kept(node, ("all", draft, parameters, limit), look)
+    return [moved(diag, node.start) for diag in found]
 
 
 def _unused(node: JsonNode, walk: _Walk) -> list[Diag]:
@@ -85,29 +91,37 @@ class _Walk:
         """A schema and all below it, relative to it; ``top``: it is ``parameters`` itself."""
         if node.kind != "object" or depth > MAX_DEPTH:
             return ()
+        memo = memo_of(node)
+        key = ("schema", self._draft, top, self._limit)
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = self._schema(node, depth, where, top)
+        return cast("Locals", found)
 
-        def look() -> Locals:
-            diagnostics: list[Diag] = [*lint_schema(node, self._draft)]
-            if top:
-                diagnostics += lint_required(node)
-            for member, value in parts_of(node, self._draft):
-                shape = "schemas" if value.kind == "array" else SHAPES[member.key]
-                below = f"{where}/{member.key}"
-                self._carry(
-                    diagnostics,
-                    node,
-                    value,
-                    self._part(value, shape, depth + 1, below, top and member.key == "properties"),
-                )
-            return tuple(diagnostics[: self._limit])
-
-        return kept(node, ("schema", self._draft, top, self._limit), look)
+    def _schema(self, node: JsonNode, depth: int, where: str, top: bool) -> Locals:
+        diagnostics: list[Diag] = [*lint_schema(node, self._draft)]
+        if top:
+            diagnostics += lint_required(node)
+        for member, value in parts_of(node, self._draft):
+            shape = "schemas" if value.kind == "array" else SHAPES[member.key]
+            below = f"{where}/{member.key}"
+            part = self._part(value, shape, depth + 1, below, top and member.key == "properties")
+            if part:
+                self._carry(diagnostics, value.start - node.start, part)
+        return tuple(diagnostics[: self._limit])
 
     def _part(self, node: JsonNode, shape: str, depth: int, where: str, parameters: bool) -> Locals:
         """What stands under a keyword: a schema, a list of schemas or a map of them; relative to it."""
         if shape == "schema":
             return self.schema(node, depth, where)
+        memo = memo_of(node)
+        key = ("part", self._draft, parameters, self._limit)
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = self._named(node, depth, where, parameters)
+        return cast("Locals", found)
 
+    def _named(self, node: JsonNode, depth: int, where: str, parameters: bool) -> Locals:
         def below(i: int) -> Locals:
             view = node.view(i)
             value = view.value if isinstance(view, Member) else view
@@ -116,20 +130,39 @@ class _Walk:
             diagnostics = _parameter(view, value) if parameters and isinstance(view, Member) else ()
             return (*diagnostics, *self.schema(value, depth, f"{where}/{view.key if isinstance(view, Member) else i}"))
 
-        def look() -> Locals:
-            diagnostics: list[Diag] = [*self._names(node, where)] if parameters else []
-            for i, part in self._speaking(node, "part", where, below):
-                value = node.child(i)
-                if value is not None:
-                    self._carry(diagnostics, node, value, part)
-            return tuple(diagnostics[: self._limit])
+        branch = node.green
+        if not isinstance(branch, Branch):
+            return ()
+        if len(branch.values) > _WIDE:
+            parts = self._speaking(node, "part", where, below)
+        else:
+            parts = self._each(branch, depth, parameters, below)
+        diagnostics: list[Diag] = [*self._names(node, where)] if parameters else []
+        for i, part in parts:
+            self._carry(diagnostics, branch.value_start(i), part)
+        return tuple(diagnostics[: self._limit])
 
-        return kept(node, ("part", self._draft, parameters, self._limit), look)
+    def _each(
+        self, branch: Branch, depth: int, parameters: bool, look: Callable[[int], Locals]
+    ) -> list[tuple[int, Locals]]:
+        """The children of a narrow container that ``look`` finds something in; what is kept with one is taken without a view of it."""
+        key = ("schema", self._draft, False, self._limit)
+        parts: list[tuple[int, Locals]] = []
+        for i, green in enumerate(branch.values):
+            memo = green.memo if isinstance(green, Branch) else None
+            known = memo.get(key) if memo is not None and depth <= MAX_DEPTH else None
+            if known is not None and memo is not None and parameters and branch.shapes:
+                shape = branch.shapes[i]
+                own = memo.get(_parameter_key(branch.keys[i], shape if isinstance(shape, int) else shape[2]))
+                known = None if own is None else (*cast("Locals", own), *cast("Locals", known))
+            part = look(i) if known is None else cast("Locals", known)
+            if part:
+                parts.append((i, part))
+        return parts
 
-    def _carry(self, diagnostics: list[Diag], above: JsonNode, node: JsonNode, below: Locals) -> None:
-        if below and len(diagnostics) < self._limit:
-            by = node.start - above.start
-            diagnostics.extend(moved(diag, by) for diag in below)
+    def _carry(self, diagnostics: list[Diag], by: int, below: Locals) -> None:
+        if len(diagnostics) < self._limit:
+            diagnostics.extend([moved(diag, by) for diag in below])
 
     def _names(self, node: JsonNode, where: str) -> Locals:
         """``lint_names``, not asked again while the names are the same and none of them is at fault."""
@@ -183,5 +216,9 @@ class _Walk:
 
 def _parameter(member: Member, value: JsonNode) -> Locals:
     """A parameter's findings; they hold while its schema, its name and the distance between them do."""
-    key = ("parameter", member.key, member.key_start - value.start)
+    key = _parameter_key(member.key, value.start - member.key_start)
     return kept(value, key, lambda: lint_parameter(member))
+
+
+def _parameter_key(name: str, distance: int) -> tuple[str, str, int]:
+    return ("parameter", name, distance)

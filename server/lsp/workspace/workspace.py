@@ -197,8 +197,11 @@ class Workspace:
 
     def root_of(self, path: str | None) -> Root | None:
         """The innermost open folder of a path, else the first one."""
-        holding = [root for root in self._roots if path is not None and root.contains(path)]
-        return max(holding, key=lambda root: len(root.path)) if holding else next(iter(self._roots), None)
+        innermost: Root | None = None
+        for root in self._roots:
+            if path is not None and root.contains(path) and (innermost is None or len(root.path) > len(innermost.path)):
+                innermost = root
+        return innermost if innermost is not None or not self._roots else self._roots[0]
 
     def waits(self, document: Document) -> bool:
         """Whether the tools of a document's folder are still being read, and worth waiting for."""
@@ -263,7 +266,7 @@ class Workspace:
         script = None
         if document.kind == "manifest" and document.path is not None:
             facts = self._folder_facts(os.path.dirname(document.path))
-            script = self._script(document)
+            script = self._script(document, settings.strict_json)
         reading: ManifestReading | None = None
         registry: Registry | None = None
         if root is not None and loaded is not None:
@@ -341,15 +344,19 @@ class Workspace:
         # New tables: what another thread is just looking up goes into the old ones.
         self._facts, self._scripts, self._faults = {}, {}, {}
 
-    def _script(self, document: Document) -> ScriptFile | None:
+    def _script(self, document: Document, strict: bool) -> ScriptFile | None:
         """The script that a manifest names, as it is on disk; looked up again after a while or when its name changed."""
         from tamis.server.runtime.texts.checkables import pins_files, script_beside
 
         if document.path is None:
             return None
-        at = document.text.find('"scriptPath"')
+        # the tree remembers which words are not there: a look through a large text costs more than most edits of it
+        says = document.text.__contains__
+        if len(document.text) <= MAX_ANALYSED_CHARS:
+            says = document.tree(strict).says
+        at = document.text.find('"scriptPath"') if says('"scriptPath"') else -1
         named = document.text[at : at + 1_024] if at >= 0 else ""
-        whole = document.text if pins_files(document.text) else ""
+        whole = document.text if pins_files(says) else ""
         if whole:
             files = whole.find('"files"')
             named += whole[files : files + 1_024]
@@ -423,6 +430,10 @@ def _reading(document: Document, settings: Settings, known: Snapshot | None, mem
 
 
 def _handler_type(reading: ManifestReading) -> object:
+    from tamis.protocols.manifest.reading import McpTool
+
+    if reading.manifest is not None:
+        return "mcp" if isinstance(reading.manifest.handler, McpTool) else None
     # from the tree, which is there: a look through the text would take a millisecond of each keystroke in a large file
     root = reading.tree.root
     handler = root.get("handler") if root is not None and root.kind == "object" else None

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -144,9 +144,10 @@ _SCRIPT_PATH = re.compile(r'"scriptPath"\s*:\s*"([^"\\\n]{1,400})"')
 _scripts: dict[str, tuple[tuple[int, int, int], ScriptText]] = {}
 
 
-def pins_files(text: str) -> bool:
-    """Whether a manifest's text may pin more than its script: then ``script_beside`` needs all of it."""
-    return '"integrity"' in text and '"files"' in text
+def pins_files(says: Callable[[str], bool]) -> bool:
+    """Whether a manifest's text, of which ``says`` knows whether a word stands in it, may pin more than its script: then ``script_beside``
+    needs all of it."""
+    return says('"integrity"') and says('"files"')
 
 
 def script_beside(manifest: str, text: str) -> ScriptText | None:
@@ -157,7 +158,7 @@ def script_beside(manifest: str, text: str) -> ScriptText | None:
     KiB. A script is read again only when the file changed.
     """
     script = _script_beside(manifest, text)
-    if script is None or not pins_files(text):
+    if script is None or not pins_files(text.__contains__):
         return script
     declared = read_manifest(text).manifest
     if declared is None:
