@@ -44,19 +44,31 @@ class LineIndex:
     Lookups are O(log length) plus the length of a block; an ASCII text or block needs no count.
     """
 
-    __slots__ = ("_bases", "_blocks", "_lines", "_more", "_text")
+    __slots__ = ("_bases", "_blocks", "_lines", "_more", "_parts", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._parts: list[str] | None = None
         self._blocks = _cut(text, 0, len(text)) or [_Block(0, [], {})]
         # Where each block starts, how many lines ended before it, and by encoding how many units were more than code points.
         self._bases = _sums(block.length for block in self._blocks)
         self._lines = _sums(len(block.ends) for block in self._blocks)
         self._more: dict[PositionEncoding, list[int]] = {}
 
-    def edited(self, start: int, end: int, new: str, text: str) -> LineIndex:
-        """The index of ``text``, which is this one's text with ``new`` in place of ``[start, end)``. This one stays as it is."""
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self._text
+
+    def edited(self, start: int, end: int, new: str) -> LineIndex:
+        """The index of this one's text with ``new`` in place of ``[start, end)``, and with it that text. This one stays as it is.
+
+        The text is put together from its blocks: to cut a long one of wide characters in two takes longer than all else about a keystroke.
+        """
         blocks, bases = self._blocks, self._bases
+        parts = self._parts
+        if parts is None:
+            parts = [self._text[base : base + block.length] for base, block in zip(bases, blocks, strict=True)]
         delta = len(new) - (end - start)
         # The characters beside the edit belong to it: a line feed may join a carriage return, or leave it.
         low = bisect_right(bases, max(start - 1, 0)) - 1
@@ -64,13 +76,19 @@ class LineIndex:
         base = bases[low]
         stop = (bases[high] if high < len(bases) else len(self._text)) + delta
         if stop - base < _BLOCK // 4 and high < len(blocks):
-            stop += blocks[high].length
             high += 1
-        new_blocks = _cut(text, base, stop)
+        part = "".join(parts[low:high])
+        part = "".join((part[: start - base], new, part[end - base :]))
+        new_blocks = _cut(part, 0, len(part))
+        new_parts = [part]
+        if len(new_blocks) != 1:
+            lengths = [block.length for block in new_blocks]
+            new_parts = [part[at : at + length] for at, length in zip(_sums(lengths), lengths, strict=True)]
         if len(blocks) == high - low and not new_blocks:
-            new_blocks = [_Block(0, [], {})]
+            new_blocks, new_parts = [_Block(0, [], {})], [""]
         index = LineIndex.__new__(LineIndex)
-        index._text = text
+        index._parts = [*parts[:low], *new_parts, *parts[high:]]
+        index._text = text = "".join(index._parts)
         index._blocks = blocks[:low] + new_blocks + blocks[high:]
         index._bases = _replaced(bases, low, high, [block.length for block in new_blocks], delta)
         lines = [len(block.ends) for block in new_blocks]
@@ -153,6 +171,9 @@ class LineIndex:
         if not block.more[encoding]:
             return min(base + rest, end)
         first, last = max(start - base, 0), min(end - base, block.length)
+        known = _after_units(self._text[base : base + last], rest, encoding)
+        if known is not None:
+            return base + max(known, first)
         while first < last:
             middle = (first + last + 1) // 2
             if _units(self._text[base : base + middle], encoding) <= rest:
@@ -218,7 +239,7 @@ def _replaced(sums: list[int], low: int, high: int, numbers: list[int], delta: i
     first = sums[low]
     new_sums = [*accumulate(numbers, initial=first)][:-1]
     rest = sums[high:]
-    return sums[:low] + new_sums + ([item + delta for item in rest] if delta else rest)
+    return [*sums[:low], *new_sums, *(map(delta.__add__, rest) if delta else rest)]
 
 
 def _more(block: _Block, text: str, base: int, encoding: PositionEncoding) -> int:
@@ -235,6 +256,16 @@ def _units(text: str, encoding: PositionEncoding) -> int:
     if encoding == "utf-16":
         return len(text.encode("utf-16-le", "surrogatepass")) // 2
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _after_units(text: str, units: int, encoding: PositionEncoding) -> int | None:
+    """How many code points of a text take no more than so many units; None of one with lone surrogates, which is counted otherwise."""
+    try:
+        if encoding == "utf-16":
+            return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
+        return len(text.encode("utf-8")[:units].decode("utf-8", "ignore"))
+    except UnicodeEncodeError:
+        return None
 
 
 # Lines and characters of places in a text that is read piece by piece, counted on as it goes by.

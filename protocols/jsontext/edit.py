@@ -15,7 +15,7 @@ import msgspec
 
 from tamis.protocols.jsontext.findings import MAX_ERRORS
 from tamis.protocols.jsontext.green import (
-    WIDE,
+    FEW,
     Before,
     Branch,
     Change,
@@ -90,7 +90,7 @@ def _joined(step: Step, part: Part, change: Change) -> Branch:
         old.origin,
         old.length + delta,
         old.closed,
-        old.starts[:low] + new.starts + [start + delta for start in old.starts[high:]],
+        [*old.starts[:low], *new.starts, *map(delta.__add__, old.starts[high:])],
         old.values[:low] + new.values + old.values[high:],
         keys,
         shapes,
@@ -166,11 +166,11 @@ def _with_child(old: Branch, index: int, child: Branch, delta: int) -> Branch:
     values[index] = child
     starts = old.starts
     if delta and index + 1 < len(starts):
-        starts = starts[: index + 1] + [start + delta for start in starts[index + 1 :]]
+        starts = [*starts[: index + 1], *map(delta.__add__, starts[index + 1 :])]
     own = None
     if old.own is not None or child.own is not None:
         own = _own_with_child(old, index, child, delta)
-    was = Was(old.values, old.keys, index, index + 1, index + 1, old.made) if len(values) > WIDE else None
+    was = Was(old.values, old.keys, index, index + 1, index + 1, old.made) if len(values) > FEW else None
     return Branch(
         old.kind, old.origin, old.length + delta, old.closed, starts, values, old.keys, old.shapes, own, was=was
     )
@@ -241,18 +241,21 @@ def _is_whole(reading: Reading) -> bool:
 
 def _spine(document: Branch, start: int, end: int) -> list[Step]:
     """The branches that the edit lies in, from the document on: it touches neither their openers nor their ends."""
+    branch, at = document, 0
     steps = [Step(document, 0, 0)]
     while True:
-        branch, at = steps[-1].branch, steps[-1].start
         index = bisect_right(branch.starts, start - at) - 1
         value = branch.values[index] if index >= 0 else None
         if not isinstance(value, Branch):
             return steps
-        shape = branch.shapes[index] if branch.shapes else 0
-        first = at + branch.starts[index] + (shape if isinstance(shape, int) else shape[2])
-        if not (first < start and end < first + value.length):
+        at += branch.starts[index]
+        if branch.shapes:
+            shape = branch.shapes[index]
+            at += shape if isinstance(shape, int) else shape[2]
+        if at >= start or end >= at + value.length:
             return steps
-        steps.append(Step(value, first, index))
+        steps.append(Step(value, at, index))
+        branch = value
 
 
 def _at_level(reading: Reading, spine: list[Step], depth: int, edit: Change) -> Reading | None:

@@ -47,7 +47,7 @@ def collect(text: str, reading: Reading) -> Found:
             left = _doubled(branch, start, doubled, left)
         if own.marks > own.speaks:
             for i, value in enumerate(branch.values):
-                if isinstance(value, Branch) and value.is_marked:
+                if isinstance(value, Branch) and value.own is not None and value.own.marks:
                     stack.append((value, start + branch.value_start(i), depth + 1))
     trivia.sort()
     if reading.lenient:

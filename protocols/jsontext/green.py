@@ -28,6 +28,8 @@ Trivia = tuple[int, int, int]
 """Start, end and place of discovery, from the start of the owner. A comment is found where it starts, a trailing comma later."""
 
 
+FEW = 4
+"""A value of more parts is sooner made from the one that it was before."""
 WIDE = 32
 """A branch with more children is not to be gone through at each keystroke."""
 
@@ -74,8 +76,8 @@ class Was(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 def was_of(old: Branch, low: int, high: int, top: int) -> Was | None:
-    """What is to be known of the branch before an edit; nothing of a narrow one, which is looked through as fast."""
-    return Was(old.values, old.keys, low, high, top, old.made) if len(old.values) > WIDE else None
+    """What is to be known of the branch before an edit; nothing of one with few parts, which is looked through as fast."""
+    return Was(old.values, old.keys, low, high, top, old.made) if len(old.values) > FEW else None
 
 
 class Branch(msgspec.Struct, gc=False, eq=False):
@@ -149,7 +151,10 @@ def python_of(green: Green) -> Json:
     # Kept only when all of it is there: another thread may ask for the same branch meanwhile.
     fresh: list[tuple[Branch, list[Json] | dict[str, Json]]] = [(green, root)]
     for branch, into in fresh:
-        if len(branch.values) > WIDE and _filled(branch, into, fresh):
+        was = branch.was
+        if (was is not None and _derived(branch, was, into, fresh)) or (
+            len(branch.values) > WIDE and _filled(branch, into, fresh)
+        ):
             continue
         if isinstance(into, dict):
             for key, value in zip(branch.keys, branch.values, strict=True):
@@ -190,8 +195,6 @@ def _filled(
 ) -> bool:
     """Fills the value of a wide branch of which most parts are made already, without a step in Python for each; false where a
     part is no container."""
-    if branch.was is not None and _derived(branch, branch.was, into, fresh):
-        return True
     try:
         parts: list[Json] = list(map(_MADE, branch.values))
     except AttributeError:
@@ -241,7 +244,8 @@ def _derived(
         into.update(old)
         key = branch.keys[low]
         into[key] = part
-        note(into, old, [key], [key])
+        if len(into) > WIDE:
+            note(into, old, [key], [key])
     else:
         assert isinstance(old, list)
         into.extend(old)

@@ -170,9 +170,15 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
     def get(self, name: str) -> JsonNode | None:
         """The value of the member of that name, or None."""
         branch = self.green
-        # Most names that are asked for are not there.
-        if not isinstance(branch, Branch) or (len(branch.keys) <= _MANY_KEYS and name not in branch.keys):
+        if not isinstance(branch, Branch):
             return None
+        keys = branch.keys
+        if len(keys) <= _MANY_KEYS and (branch.own is None or not branch.own.doubled):
+            # Most names that are asked for are not there.
+            if name not in keys:
+                return None
+            view = self.view(keys.index(name))
+            return view.value if isinstance(view, Member) else None
         member = self.member(name)
         return None if member is None else member.value
 
@@ -220,12 +226,13 @@ def memo_of(of: Green | JsonNode | None) -> dict[object, object]:
     if not isinstance(green, Branch):
         return {}
     memo = green.memo
-    if memo is None:
-        fresh: dict[object, object] = {}
-        if green.memo is None:
-            green.memo = fresh
-        memo = green.memo
-    return memo
+    if memo is not None:
+        return memo
+    fresh: dict[object, object] = {}
+    # Of two threads that ask at once both get the memo of the first.
+    if green.memo is None:
+        green.memo = fresh
+    return green.memo
 
 
 _MANY_KEYS = 64
@@ -238,7 +245,7 @@ def _index_of(branch: Branch) -> dict[str, int]:
     memo = memo_of(branch)
     known = memo.get(_BY_KEY)
     if not isinstance(known, dict):
-        known = memo[_BY_KEY] = {key: index for index, key in enumerate(branch.keys)}
+        known = memo[_BY_KEY] = dict(zip(branch.keys, range(len(branch.keys)), strict=True))
     return cast("dict[str, int]", known)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import compress
-from operator import is_not
+from operator import is_, is_not
 from typing import NamedTuple, cast
 
 import msgspec
@@ -131,6 +131,14 @@ class MapFacts:
         self.loud: dict[str, Facts] = {}
         self.broken = False
 
+    def of(self, value: dict[str, Json]) -> MapFacts:
+        """The same of another value."""
+        facts = MapFacts(value)
+        facts.parts, facts.loud, facts.refs = self.parts, self.loud, self.refs
+        facts.token, facts.count, facts.height = self.token, self.count, self.height
+        facts.odd, facts.broken = self.odd, self.broken
+        return facts
+
 
 _NO_CHILDREN: dict[_Step, tuple[Json, Facts]] = {}
 _NO_MAPS: dict[str, MapFacts] = {}
@@ -139,6 +147,8 @@ _NO_REFS: dict[str, int] = {}
 
 def changed_members(old: dict[str, Json], new: dict[str, Json]) -> tuple[list[str], bool]:
     """The keys of ``new`` whose values are not the same objects as in ``old``, and whether the keys are the same in order."""
+    if old is new:
+        return [], True
     known = difference(old, new)
     if known is not None:
         return [name for name in known.come if old.get(name, _MISSING) is not new[name]], known.gone == known.come
@@ -307,6 +317,10 @@ class Builder:
             facts.token = self._map_token(value, facts, before, None)
             return facts
         changed, same_keys = changed_members(before.value, value)
+        old = before.value
+        nodes = [self.node(value[name], old.get(name), before.parts.get(name), depth + 1) for name in changed]
+        if same_keys and not facts.odd and all(map(is_, nodes, map(before.parts.get, changed))):
+            return before.of(value)
         parts = facts.parts = dict(before.parts)
         loud = facts.loud = dict(before.loud) if before.loud else {}
         facts.count, facts.height = before.count, before.height
@@ -323,9 +337,8 @@ class Builder:
                 refs = _counted(refs, was.refs, -1)
                 lowered = lowered or was.height == facts.height
                 loud.pop(name, None)
-        for name in changed:
+        for name, node in zip(changed, nodes, strict=True):
             was = parts.get(name)
-            node = self.node(value[name], before.value.get(name), was, depth + 1)
             parts[name] = node
             facts.odd = facts.odd or node.odd
             facts.count += node.count - (0 if was is None else was.count)
@@ -480,7 +493,9 @@ def _value_token(value: Json) -> object:
 
 
 def _has_odd_key(value: dict[str, Json]) -> bool:
-    return bool([key for key in _ODD_KEYS if isinstance(value.get(key), str)])
+    if value.keys().isdisjoint(_ODD_KEYS):
+        return False
+    return any(isinstance(value.get(key), str) for key in _ODD_KEYS)
 
 
 _CONTAINERS = frozenset((dict, list))

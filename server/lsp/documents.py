@@ -152,11 +152,12 @@ class Document:
                     last = lines.offset(change.range.end.line, change.range.end.character, self.encoding)
                 # A client that sends a range backwards means the same range.
                 start, end = min(first, last), max(first, last)
-            after = "".join((text[:start], new, text[end:]))
             if lines is not None:
-                lines = lines.edited(start, end, new, after)
+                lines = lines.edited(start, end, new)
+                text = lines.text
+            else:
+                text = "".join((text[:start], new, text[end:]))
             edits.append((start, end, new))
-            text = after
         document = Document(self.uri, self.language_id, version, text, self.encoding, before=self)
         document._lines = lines
         for strict, kept in list(self._trees.items()):

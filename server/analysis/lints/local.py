@@ -144,11 +144,8 @@ class _Scan:
         self.loud = loud
 
 
-def speaking(node: JsonNode, key: Hashable, look: Callable[[int], T], scans: Scans | None) -> list[tuple[int, T]]:
+def speaking(branch: Branch, key: Hashable, look: Callable[[int], T], scans: Scans | None) -> list[tuple[int, T]]:
     """The children for which ``look(index)`` gives anything, with what it gave, in order."""
-    branch = node.green
-    if not isinstance(branch, Branch):
-        return []
     before = scans.get(key) if scans is not None else None
     if isinstance(before, _Scan):
         loud = _taken_over(before, branch, look)
@@ -156,7 +153,7 @@ def speaking(node: JsonNode, key: Hashable, look: Callable[[int], T], scans: Sca
         loud = {i: findings for i in range(len(branch.values)) if (findings := look(i))}
     if scans is not None:
         scans[key] = _Scan(branch, loud)
-    return sorted(loud.items(), key=_index)
+    return sorted(loud.items(), key=_index) if loud else []
 
 
 def _index(item: tuple[int, object]) -> int:

@@ -95,21 +95,6 @@ OTHER_FORMATS = frozenset(
 )
 
 
-def parts_of(node: JsonNode, draft: Draft) -> list[tuple[Member, JsonNode]]:
-    """The schemas and lists or maps of schemas directly below a schema, with the keyword's member."""
-    parts: list[tuple[Member, JsonNode]] = []
-    for i, key in enumerate(node.keys):
-        shape = SHAPES.get(key)
-        member = node.view(i) if shape is not None else None
-        value = member.value if isinstance(member, Member) else None
-        if not isinstance(member, Member) or value is None or value.kind not in ("object", "array"):
-            continue
-        if shape == "schema" and value.kind == "array" and (key != "items" or draft == "2020-12"):
-            continue
-        parts.append((member, value))
-    return parts
-
-
 def types_of(node: JsonNode) -> tuple[str, ...]:
     """The types that a schema names; empty where it names none."""
     named = node.get("type")
@@ -143,7 +128,7 @@ _LOOKED_AT = frozenset(
 
 
 @lru_cache(maxsize=256)
-def _says_nothing(keys: tuple[str, ...], type_name: str) -> bool:
+def _are_quiet(keys: tuple[str, ...], type_name: str) -> bool:
     """Whether there is nothing to find in subschemas of these keywords, whatever their values are but that of ``type`` (empty: none that is
     known)."""
     if not _LOOKED_AT.isdisjoint(keys) or any(low in keys and high in keys for low, high, _ in _BOUNDS):
@@ -151,27 +136,24 @@ def _says_nothing(keys: tuple[str, ...], type_name: str) -> bool:
     return not type_name or all(type_name in ABOUT.get(key, (type_name,)) for key in keys)
 
 
-def _type_name(branch: Branch) -> str | None:
-    """The one type that a schema names; empty where it names none that is known, None where there may be several."""
-    if "type" not in branch.keys:
-        return ""
-    value = branch.values[branch.keys.index("type")]
-    if not isinstance(value, Scalar) or (branch.own is not None and branch.own.doubled):
-        return None
-    name = value.value if value.kind == "string" else None
-    return name if isinstance(name, str) and name in JSON_TYPES else ""
+def says_nothing(branch: Branch) -> bool:
+    """Whether a subschema says no more than what it is, as most do: nothing in that can be at odds."""
+    keys = branch.keys
+    if _QUIET.issuperset(keys):
+        return True
+    if len(keys) > _FEW:
+        return False
+    type_name = ""
+    if "type" in keys:
+        value = branch.values[keys.index("type")]
+        if not isinstance(value, Scalar) or (branch.own is not None and branch.own.doubled):
+            return False
+        type_name = value.value if value.kind == "string" and isinstance(value.value, str) else ""
+    return _are_quiet(tuple(keys), type_name if type_name in JSON_TYPES else "")
 
 
 def lint_schema(node: JsonNode, draft: Draft) -> Locals:
     """The findings of one subschema, relative to it; nothing below it is looked at."""
-    # Most subschemas say no more than what they are: nothing in that can be at odds.
-    branch = node.green
-    if not isinstance(branch, Branch) or _QUIET.issuperset(branch.keys):
-        return ()
-    if len(branch.keys) <= _FEW:
-        type_name = _type_name(branch)
-        if type_name is not None and _says_nothing(tuple(branch.keys), type_name):
-            return ()
     collector = Collector(node.start)
     members = {member.key: member for member in node.members if member.value is not None}
     _dialect(node, members, draft, collector)
