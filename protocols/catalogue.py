@@ -9,7 +9,6 @@ hints never affect an outcome. ``strict`` entries are errors under ``tamis check
 
 from __future__ import annotations
 
-import string
 from typing import Literal
 
 import msgspec
@@ -574,7 +573,6 @@ class _Arguments(dict[str, object]):
         return "{" + key + "}"
 
 
-_FORMATTER = string.Formatter()
 _MAX_ARGUMENT = 160
 
 
@@ -619,7 +617,7 @@ def message(diag: Diag, sentence: str | None = None) -> str:
     if "subject" in arguments:
         # One sentence for both schemas of a manifest: it is listed with the first of them.
         sentence = sentence.replace("parameters", "{subject}", 1)
-    return _FORMATTER.vformat(sentence, (), arguments)
+    return sentence.format_map(arguments)
 
 
 def severity(diag: Diag, *, strict: bool = False) -> Severity:

@@ -249,6 +249,17 @@ def _index_of(branch: Branch) -> dict[str, int]:
     return cast("dict[str, int]", known)
 
 
+def _index_in(branch: Branch, token: str) -> int:
+    """The index of the child that a token of a pointer names, or -1; of several members of one name the last counts."""
+    if branch.kind != "object":
+        index = int(token) if _is_index(token) else -1
+        return index if index < len(branch.values) else -1
+    keys = branch.keys
+    if len(keys) > _MANY_KEYS or (branch.own is not None and branch.own.doubled):
+        return _index_of(branch).get(token, -1)
+    return keys.index(token) if token in keys else -1
+
+
 class Place(msgspec.Struct, frozen=True):
     """What stands at an offset.
 
@@ -354,6 +365,19 @@ class JsonTree:
                 return node, False
             node = below
         return node, True
+
+    def nearest_place(self, pointer: str) -> tuple[Green | None, int, bool]:
+        """As ``nearest``, without views: the value, where it starts, and whether it is the value itself."""
+        document = self.reading.document
+        green = document.values[0] if document.values else None
+        start = document.starts[0] if document.values else 0
+        for token in from_pointer(pointer) if green is not None else ():
+            index = _index_in(green, token) if isinstance(green, Branch) else -1
+            below = green.values[index] if isinstance(green, Branch) and index >= 0 else None
+            if below is None or not isinstance(green, Branch):
+                return green, start, False
+            green, start = below, start + green.value_start(index)
+        return green, start, green is not None
 
     def key_span(self, pointer: str) -> Span | None:
         """The key of the member that a pointer leads to, or None where it leads to no member."""

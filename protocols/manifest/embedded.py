@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tamis.protocols.catalogue import message, value_message
+from tamis.protocols.jsontext.green import Scalar
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings
@@ -100,10 +101,10 @@ def _report(tree: JsonTree, issue: SchemaIssue, field: str, findings: Findings) 
 
 def value_span(tree: JsonTree, path: str) -> Span:
     """The place of a value, or of the nearest container above it: then its opening bracket."""
-    node, exact = tree.nearest(path)
-    if node is None:
+    green, start, exact = tree.nearest_place(path)
+    if green is None:
         return 0, 0
-    return node.span if exact and node.kind not in ("object", "array") else (node.start, node.start + 1)
+    return start, start + (green.length if exact and isinstance(green, Scalar) else 1)
 
 
 def reasons(findings: tuple[Finding, ...] | list[Finding], root: str) -> str:
