@@ -90,10 +90,16 @@ class LineIndex:
         index._parts = [*parts[:low], *new_parts, *parts[high:]]
         index._text = text = "".join(index._parts)
         index._blocks = blocks[:low] + new_blocks + blocks[high:]
-        index._bases = _replaced(bases, low, high, [block.length for block in new_blocks], delta)
-        lines = [len(block.ends) for block in new_blocks]
-        gone = sum([len(block.ends) for block in blocks[low:high]])
-        index._lines = _replaced(self._lines, low, high, lines, sum(lines) - gone)
+        if high - low == len(new_blocks) == 1:
+            # Most edits: one block is another.
+            more_lines = len(new_blocks[0].ends) - len(blocks[low].ends)
+            index._bases = _moved(bases, high, delta)
+            index._lines = _moved(self._lines, high, more_lines)
+        else:
+            index._bases = _replaced(bases, low, high, [block.length for block in new_blocks], delta)
+            lines = [len(block.ends) for block in new_blocks]
+            gone = sum([len(block.ends) for block in blocks[low:high]])
+            index._lines = _replaced(self._lines, low, high, lines, sum(lines) - gone)
         index._more = {}
         if not text.isascii():
             for encoding, sums in self._more.items():
@@ -232,6 +238,11 @@ def _sums(numbers: Iterable[int]) -> list[int]:
     sums = [0, *accumulate(numbers)]
     sums.pop()
     return sums
+
+
+def _moved(sums: list[int], high: int, delta: int) -> list[int]:
+    """The sums, more by ``delta`` from an index on."""
+    return [*sums[:high], *map(delta.__add__, sums[high:])] if delta else sums
 
 
 def _replaced(sums: list[int], low: int, high: int, numbers: list[int], delta: int) -> list[int]:

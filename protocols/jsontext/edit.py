@@ -60,7 +60,7 @@ def spliced(reading: Reading, spine: Sequence[Step], part: Part, change: Change,
     step = spine[-1]
     old = step.branch
     new = _joined(step, part, change)
-    errors = new.errors - old.errors
+    errors = 0 if new.own is old.own is None else new.errors - old.errors
     if reading.stopped:
         # Where it stopped was decided by the number of errors before.
         if errors:
@@ -144,6 +144,8 @@ def _weight(values: Iterable[Green | None]) -> tuple[int, int]:
 def _reuse(step: Step, part: Part, change: Change) -> None:
     """Puts the old containers back where the same text was read again, for what is remembered of them."""
     old, new = step.branch, part.branch
+    if not new.values or (len(new.values) == 1 and not isinstance(new.values[0], Branch)):
+        return
     again = {new.value_start(i): i for i, value in enumerate(new.values) if isinstance(value, Branch)}
     for index in range(part.low, part.high):
         value = old.values[index]

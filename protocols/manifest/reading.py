@@ -7,8 +7,8 @@ script exist), other manifests (is the id taken) and the operator's policy are n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tamis.protocols.manifest.embedded import SchemaExtension
     from tamis.protocols.manifest.worked import Memory
 
-T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")
 LANGUAGE_NAME = "[a-z][a-z0-9+_-]{0,31}"
 """What an operator's own runtime may be called: ``handler.language`` names it."""
@@ -239,12 +238,24 @@ def _is_known(diag: Diag, runtimes: Container[str], handlers: Container[str]) ->
 
 def _read(tree: JsonTree, root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
     from tamis.protocols.manifest.embedded import check_schema_field
-    from tamis.protocols.manifest.worked import check_examples
+    from tamis.protocols.manifest.worked import check_examples, read_once
 
     outer = _outer(root, findings, memory)
-    leaves = memory.leaves
-    schema = check_schema_field(tree, _field(root, "parameters"), "parameters", findings, memory.parameters, leaves)
-    output = check_schema_field(tree, _field(root, "output"), "output", findings, memory.output, leaves)
+    leaves, parameters, before = memory.leaves, memory.parameters, memory.output
+    schema = read_once(
+        "parameters",
+        root,
+        findings,
+        memory,
+        lambda node, into: check_schema_field(tree, node, "parameters", into, parameters, leaves),
+    )
+    output = read_once(
+        "output",
+        root,
+        findings,
+        memory,
+        lambda node, into: check_schema_field(tree, node, "output", into, before, leaves),
+    )
     memory.parameters, memory.output = schema.memory, output.memory
     raw = root.to_python()
     examples, memory.examples = check_examples(
@@ -253,10 +264,10 @@ def _read(tree: JsonTree, root: JsonNode, findings: Findings, memory: Memory) ->
     if outer is None or not isinstance(raw, dict):
         return None
     _check_mapping(root, outer, findings)
-    parameters = raw.get("parameters")
+    arguments = raw.get("parameters")
     return msgspec.structs.replace(
         outer,
-        parameters=parameters if isinstance(parameters, dict) else None,
+        parameters=arguments if isinstance(arguments, dict) else None,
         output=raw.get("output"),
         examples=examples,
         raw=raw,
@@ -267,46 +278,40 @@ _INNER = frozenset(("parameters", "output", "examples"))
 
 
 def _outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
-    """The manifest without its schemas, its examples and ``raw``; where no fault was found the last time and nothing of it
-    changed, what was read then."""
+    """The manifest without its schemas, its examples and ``raw``; where no fault was found the last time, what was read then of all that
+    did not change."""
     keys, greens = root.keys, root.greens
     seen = (keys, [None if key in _INNER else green for key, green in zip(keys, greens, strict=True)], root.closed)
-    if memory.outer is not None and memory.outer[0] == seen:
-        return cast("Manifest", memory.outer[1])
+    known = cast("tuple[tuple[list[str], list[object], bool], Manifest] | None", memory.outer)
+    fields = _FIELDS
+    manifest: Manifest | None = None
+    if known is not None and known[0][0] == keys and known[0][2] == root.closed:
+        changed = {key for key, was, now in zip(keys, known[0][1], seen[1], strict=True) if was is not now}
+        if not changed:
+            return known[1]
+        if _ALONE.issuperset(changed):
+            manifest = known[1]
+            fields = {key: _FIELDS[key] for key in changed}
     before = len(findings.diags)
-    manifest = _read_outer(root, findings, memory)
+    manifest = _read_outer(root, findings, memory, fields, manifest)
     if manifest is not None and len(findings.diags) == before and not findings.full:
         memory.outer = (seen, manifest)
     return manifest
 
 
-def _read_outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
+def _read_outer(
+    root: JsonNode, findings: Findings, memory: Memory, fields: Mapping[str, _Field], known: Manifest | None
+) -> Manifest | None:
+    """These fields, and all others as they are ``known``."""
     from tamis.protocols.manifest.worked import read_once
 
-    _check_names(root, findings)
-    _check_variables(root, findings)
-
-    def once(name: str, read: Callable[[JsonNode | None, Findings], T]) -> T:
-        return read_once(name, root, findings, memory, read)
-
-    tool_id = once("toolId", _tool_id)
-    display_name = once("displayName", lambda node, into: into.text(node, "displayName", empty=False))
-    description = once("description", _description)
-    version = once("version", _version)
-    handler = once("handler", _handler)
-    fields = {
-        "security_context": once("securityContext", _security_context),
-        "tags": once("tags", lambda node, into: _words(node, "tags", into)),
-        "aliases": once("aliases", _aliases),
-        "agent_callable": once("agentCallable", lambda node, into: into.flag(node, "agentCallable")),
-        "protocol_config": once("protocolConfig", _protocol_config),
-        "execution": once("execution", _execution),
-        "dependencies": once("dependencies", _dependencies),
-        "env": once("env", _variables),
-    }
-    if tool_id is None or display_name is None or description is None or version is None or handler is None:
+    if known is None:
+        _check_names(root, findings)
+        _check_variables(root, findings)
+    values = {field: read_once(name, root, findings, memory, read) for name, (field, read) in fields.items()}
+    if any(values.get(field, "") is None for field in _NEEDED):
         return None
-    return msgspec.structs.replace(Manifest(tool_id, display_name, description, version, handler), **fields)
+    return Manifest(**values) if known is None else msgspec.structs.replace(known, **values)
 
 
 def _check_names(root: JsonNode, findings: Findings) -> None:
@@ -741,3 +746,25 @@ def _dependencies(node: JsonNode | None, findings: Findings) -> dict[str, str]:
             findings.add("MF534", member.value.span, {"v": value})
         dependencies[member.key] = value
     return dependencies
+
+
+_Field = tuple[str, Callable[[JsonNode | None, Findings], Any]]
+_FIELDS: dict[str, _Field] = {
+    "toolId": ("tool_id", _tool_id),
+    "displayName": ("display_name", lambda node, into: into.text(node, "displayName", empty=False)),
+    "description": ("description", _description),
+    "version": ("version", _version),
+    "handler": ("handler", _handler),
+    "securityContext": ("security_context", _security_context),
+    "tags": ("tags", lambda node, into: _words(node, "tags", into)),
+    "aliases": ("aliases", _aliases),
+    "agentCallable": ("agent_callable", lambda node, into: into.flag(node, "agentCallable")),
+    "protocolConfig": ("protocol_config", _protocol_config),
+    "execution": ("execution", _execution),
+    "dependencies": ("dependencies", _dependencies),
+    "env": ("env", _variables),
+}
+"""The outer fields: what each is called in the model, and how it is read."""
+_NEEDED = ("tool_id", "display_name", "description", "version", "handler")
+_ALONE = frozenset(_FIELDS) - {"securityContext", "env"}
+"""Fields that are read without a look at any other."""

@@ -186,7 +186,8 @@ _UNUSABLE = frozenset(("MF502", "MF503", "MF505", "MF506", "MF511", "MF531", "MF
 def _once(snapshot: Snapshot, diagnostics: Findings) -> Findings:
     """The findings without those that look into a value which cannot be used at all: that is one fault, and the error says it. What is no
     JSON is another one."""
-    unusable = {diag.span for diag in snapshot.manifest.diagnostics if diag.code in _UNUSABLE}
+    read = snapshot.manifest.diagnostics
+    unusable = {diag.span for diag in read if diag.code in _UNUSABLE} if read else None
     if not unusable:
         return diagnostics
     read = {(diag.code, diag.span) for diag in snapshot.manifest.tree.diagnostics}
@@ -269,9 +270,11 @@ def _judged(
     """Diagnostics as findings, at the levels of the settings, without those that are silenced."""
     if levels is None:
         levels = levels_of(snapshot)
-    findings = with_levels([to_finding(diag, related) for diag, related in diags], levels)
+    findings = with_levels([to_finding(diag, related) for diag, related in diags], levels) if diags else []
     findings, diagnostics = silenced(snapshot, findings, levels)
-    return _capped(findings + with_levels([to_finding(diag) for diag in diagnostics], levels), limit)
+    if diagnostics:
+        findings = findings + with_levels([to_finding(diag) for diag in diagnostics], levels)
+    return _capped(findings, limit) if findings else findings
 
 
 def _capped(findings: list[Finding], limit: int = MAX_FINDINGS) -> list[Finding]:

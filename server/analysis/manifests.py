@@ -178,11 +178,7 @@ Findings = list[tuple[Diag, tuple[Related, ...]]]
 
 def manifest_findings(snapshot: Snapshot) -> Findings:
     """Findings of a manifest, with the other places that belong to them."""
-    left = {id(diag) for diag in left_to_client(snapshot)}
-    diags = mend_broken_strings(snapshot.text, snapshot.manifest.diagnostics)
-    if snapshot.settings.schema_diagnostics:
-        diags = mend_lost_quotes(snapshot.text, diags)
-    manifest_findings: Findings = [(_with_hash(snapshot, diag), ()) for diag in diags if id(diag) not in left]
+    manifest_findings: Findings = _of_reading(snapshot) if snapshot.manifest.diagnostics else []
     root = snapshot.manifest.tree.root
     scans = snapshot.manifest.memory.scans
     seen = None if root is None else _looked_at(snapshot, root)
@@ -199,6 +195,15 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
     return manifest_findings
 
 
+def _of_reading(snapshot: Snapshot) -> Findings:
+    """What reading found, without what the editor's own service says, and with one finding for each string that lacks a quote."""
+    left = {id(diag) for diag in left_to_client(snapshot)}
+    diags = mend_broken_strings(snapshot.text, snapshot.manifest.diagnostics)
+    if snapshot.settings.schema_diagnostics:
+        diags = mend_lost_quotes(snapshot.text, diags)
+    return [(_with_hash(snapshot, diag), ()) for diag in diags if id(diag) not in left]
+
+
 def _with_hash(snapshot: Snapshot, diag: Diag) -> Diag:
     """The finding of what is no hash, with the fix that writes the script's."""
     root, script = snapshot.manifest.tree.root, snapshot.script
@@ -209,13 +214,14 @@ def _with_hash(snapshot: Snapshot, diag: Diag) -> Diag:
     return diag if node is None else msgspec.structs.replace(diag, fix=pin_fix(root, node, script))
 
 
-_INNER = frozenset(("parameters", "output", "examples"))
+_UNSEEN = frozenset(("parameters", "output", "examples", "description", "displayName", "tags"))
+"""Fields that none of these findings looks at."""
 
 
 def _looked_at(snapshot: Snapshot, root: JsonNode) -> tuple[object, ...]:
     """All that these findings depend on: where it is the same as when there were none, there are none."""
     keys = root.keys
-    outer = [green for key, green in zip(keys, root.greens, strict=False) if key not in _INNER]
+    outer = [green for key, green in zip(keys, root.greens, strict=False) if key not in _UNSEEN]
     return (keys, outer, snapshot.path, snapshot.registry, snapshot.folder, snapshot.mcp)
 
 

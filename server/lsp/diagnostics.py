@@ -50,6 +50,8 @@ class Publisher:
         """What was said of large manifests before all that is to be said of them was known."""
         self._asks: dict[str, None] = {}
         self._edited: dict[Root, None] = {}
+        self._pulled: bool | None = None
+        """What the client said of that in ``initialize``; None before it."""
         self._later: dict[str, float] = {}
         self.arrived: Callable[[], bool] = lambda: False
         self.overtaken = False
@@ -58,7 +60,12 @@ class Publisher:
     @property
     def pulled(self) -> bool:
         """Whether the client asks for diagnostics instead of getting them."""
-        return pulls(self._session)
+        if self._pulled is None:
+            answer = pulls(self._session)
+            if self._session.initialize is None:
+                return answer
+            self._pulled = answer
+        return self._pulled
 
     @property
     def waiting(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable, Sequence
 
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.levels import Levels
@@ -25,8 +26,9 @@ _URIS = {
 def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
     """The advice on a manifest, at least so much of each schema where there is as much; none on one of another project's shape."""
     root = snapshot.manifest.tree.root
-    said = {(diag.code, diag.severity) for diag in snapshot.manifest.diagnostics}
-    if root is None or root.kind != "object" or any(code == "MF516" for code, _ in said):
+    read = snapshot.manifest.diagnostics
+    said = {(diag.code, diag.severity) for diag in read} if read else set[tuple[str, str | None]]()
+    if root is None or root.kind != "object" or (said and any(code == "MF516" for code, _ in said)):
         return []
     from tamis.server.analysis.lints.grants import lint_grants
     from tamis.server.analysis.lints.handler import lint_handler
@@ -42,7 +44,7 @@ def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
         if field == "parameters" and ("MF535", None) in said:
             continue  # what is in a schema of another type is judged when it is one of an object
         if node is not None and node.kind == "object":
-            draft = _dialect(node, collector)
+            draft = _dialect(node, collector) if "$schema" in node.keys else "2020-12"
             if draft in _SUPPORTED:
                 most = max(limit, MAX_KEPT)
                 diags += lint_schemas(node, draft, parameters=field == "parameters", scans=scans, limit=most)
@@ -52,22 +54,37 @@ def lint_manifest(snapshot: Snapshot, levels: Levels, limit: int) -> Found:
     if seen is None or scans.get("across") != seen:
         across = lint_names_across(snapshot, root)
         scans["across"] = None if across else seen
-    known = scans.get("outer")
-    if seen is not None and known is not None and known[0] == seen:
-        outer = _placed(known[1], root)
-    else:
+
+    def of_what_is_said() -> Found:
         outside = Collector()
         lint_tool(root, snapshot.text, taken_names(snapshot), levels, outside)
+        return [(diag, ()) for diag in outside.found]
+
+    def of_what_is_asked() -> Found:
+        outside = Collector()
         lint_grants(root, snapshot.settings.config, outside)
-        handler = lint_handler(root, snapshot.text, snapshot.script, posixpath.dirname(snapshot.path), levels)
-        outer = [*((diag, ()) for diag in outside.found), *handler]
-        kept = None if seen is None else _displaced(outer, root)
-        scans["outer"] = None if kept is None else (seen, kept)
+        folder = posixpath.dirname(snapshot.path)
+        handler = lint_handler(root, snapshot.text, snapshot.script, folder, levels)
+        return [*[(diag, ()) for diag in outside.found], *handler]
+
+    outer = _kept_outer(scans, "said", _listened_to(snapshot, root, levels, seen), root, of_what_is_said)
+    outer += _kept_outer(scans, "asked", seen, root, of_what_is_asked)
     if levels.targets:
         from tamis.server.analysis.lints.targets import lint_targets
 
         diags += lint_targets(snapshot, levels)
     return [*[(diag, ()) for diag in (*diags, *collector.found)], *across, *outer]
+
+
+def _kept_outer(scans: Scans, key: str, seen: object, root: JsonNode, look: Callable[[], Found]) -> Found:
+    """What ``look`` finds in values of the outermost object; what it found the last time where all that it looks at is as ``seen`` then."""
+    known = scans.get(key)
+    if seen is not None and known is not None and known[0] == seen:
+        return _placed(known[1], root) if known[1] else []
+    found = look()
+    kept = None if seen is None else _displaced(found, root)
+    scans[key] = None if kept is None else (seen, kept)
+    return found
 
 
 def _displaced(diagnostics: Found, root: JsonNode) -> list[tuple[int, Diag, tuple[Related, ...]]] | None:
@@ -100,33 +117,44 @@ def _placed(kept: list[tuple[int, Diag, tuple[Related, ...]]], root: JsonNode) -
     return diagnostics
 
 
-_INNER = frozenset(("parameters", "output", "examples"))
-_DEEPER = ("LN733", "LN734", "LN735")
+_SAID = ("description", "displayName", "tags")
+_UNSEEN = frozenset(("parameters", "output", "examples", *_SAID))
+_DEEPER = ("LN734", "LN735")
 """Rules that look at the parameters themselves; they are off unless asked for."""
 
 
 def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[object, ...] | None:
-    """All that the lints of the outer fields look at: where it is the same, they find the same.
+    """All that the lints of the outer fields look at besides what the tool says of itself: where it is the same, they find the same.
 
     None where they look deeper into the parameters than at their names. None of them looks at the output.
     """
-    if levels.says_any(_DEEPER):
-        return None
-    node = root.get("description")
-    if node is not None and _names_something(node, snapshot.manifest.memory.scans):
-        return None
     parameters = root.get("parameters")
     properties = parameters.get("properties") if parameters is not None else None
     if properties is not None and snapshot.manifest.tree.diagnostics and None in properties.greens:
         return None  # a name without a schema declares nothing
     keys = root.keys
-    outer = [green for key, green in zip(keys, root.greens, strict=True) if key not in _INNER]
+    outer = [green for key, green in zip(keys, root.greens, strict=True) if key not in _UNSEEN]
+    inner: Sequence[str] = ()
     around: list[object] = []
     if parameters is not None:
-        around = [green for key, green in zip(parameters.keys, parameters.greens, strict=False) if key != "properties"]
+        inner = parameters.keys
+        around = [green for key, green in zip(inner, parameters.greens, strict=False) if key != "properties"]
     names = properties.keys if properties is not None else ()
     facts = (snapshot.path, snapshot.registry, snapshot.settings.config, snapshot.script, levels)
-    return (keys, outer, parameters is None or parameters.keys, around, names, facts)
+    return (keys, outer, parameters is None or inner, around, names, facts)
+
+
+def _listened_to(
+    snapshot: Snapshot, root: JsonNode, levels: Levels, seen: tuple[object, ...] | None
+) -> tuple[object, ...] | None:
+    """All that the lints of what a tool says of itself look at; None where they look deeper into the parameters than at their names."""
+    if seen is None or levels.says_any(_DEEPER):
+        return None
+    node = root.get("description")
+    if node is not None and _names_something(node, snapshot.manifest.memory.scans):
+        return None
+    said = [green for key, green in zip(root.keys, root.greens, strict=True) if key in _SAID]
+    return (seen, said)
 
 
 def _names_something(node: JsonNode, scans: Scans) -> bool:

@@ -436,7 +436,7 @@ def _kept_text(path: str, text: str) -> str:
     """A text as far as it can define something."""
     from tamis.server.runtime.tools.loader import is_definition
 
-    if is_definition(os.path.basename(path)):
+    if is_definition(path.rpartition("/")[2]):
         return text
     from tamis.server.runtime.tools.workflows import workflow_text
 

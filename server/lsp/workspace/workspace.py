@@ -294,7 +294,7 @@ class Workspace:
         faults: tuple[Fault, ...] = ()
         if document.kind == "settings" and document.path is not None:
             faults = self._settings_faults(document.path, document.text, root)
-        roots = tuple(root.path for root in self._roots)
+        roots = tuple([root.path for root in self._roots])
         neighbours = None
         if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
             neighbours = root.texts
