@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ManifestReading, Memory
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.analysis.index import WorkspaceIndex
+    from tamis.server.runtime.settings.config import LoadedSettings
     from tamis.server.runtime.settings.config import Settings as RuntimeSettings
     from tamis.server.runtime.settings.faults import Fault
     from tamis.server.runtime.tools.registry import Registry
@@ -45,6 +46,7 @@ class Workspace:
         self._overlay: Mapping[str, Any] | None = None
         self._initial: Mapping[str, Any] = {}
         self._schema_diagnostics = True
+        self._settings: tuple[LoadedSettings, Settings] | None = None
         self._facts: dict[str, tuple[float, FolderFacts]] = {}
         self._scripts: dict[str, tuple[float, str, ScriptFile | None]] = {}
         self._faults: dict[str, tuple[float, tuple[object, ...], tuple[Fault, ...]]] = {}
@@ -245,23 +247,7 @@ class Workspace:
         self, document: Document, root: Root | None, known: Snapshot | None, memory: Memory | None = None
     ) -> Snapshot:
         loaded = root.settings if root is not None else None
-        settings = Settings(schema_diagnostics=self._schema_diagnostics)
-        if loaded is not None:
-            protocol = loaded.settings.protocol
-            settings = Settings(
-                schema_diagnostics=self._schema_diagnostics,
-                strict_json=loaded.settings.strict_json,
-                runtimes=tuple(loaded.settings.sandbox.runtimes),
-                handlers=loaded.settings.handlers,
-                extensions=_extensions(root, loaded.settings),
-                reasoning_calls=protocol.reasoning_calls,
-                reasoning_tags=protocol.reasoning_tags,
-                assume_open_reasoning=protocol.assume_open_reasoning,
-                fenced_calls=protocol.fenced_calls,
-                allow_multiple_blocks=protocol.allow_multiple_blocks,
-                also=_also(protocol.also),
-                config=loaded.settings,
-            )
+        settings = self._settings_of(root)
         facts = None
         script = None
         if document.kind == "manifest" and document.path is not None:
@@ -331,6 +317,34 @@ class Workspace:
             if known is not None and name in known.__dict__:
                 snapshot.__dict__.setdefault(name, known.__dict__[name])
         return snapshot
+
+    def _settings_of(self, root: Root | None) -> Settings:
+        """The settings of a folder as analyses have them; the same object while no others are in force, where they name no files and no
+        packages, which may change by themselves."""
+        loaded = root.settings if root is not None else None
+        if loaded is None:
+            return Settings(schema_diagnostics=self._schema_diagnostics)
+        known = self._settings
+        if known is not None and known[0] is loaded and known[1].schema_diagnostics == self._schema_diagnostics:
+            return known[1]
+        protocol = loaded.settings.protocol
+        settings = Settings(
+            schema_diagnostics=self._schema_diagnostics,
+            strict_json=loaded.settings.strict_json,
+            runtimes=tuple(loaded.settings.sandbox.runtimes),
+            handlers=loaded.settings.handlers,
+            extensions=_extensions(root, loaded.settings),
+            reasoning_calls=protocol.reasoning_calls,
+            reasoning_tags=protocol.reasoning_tags,
+            assume_open_reasoning=protocol.assume_open_reasoning,
+            fenced_calls=protocol.fenced_calls,
+            allow_multiple_blocks=protocol.allow_multiple_blocks,
+            also=_also(protocol.also),
+            config=loaded.settings,
+        )
+        if not settings.extensions and not protocol.also and not loaded.settings.schema_extension:
+            self._settings = (loaded, settings)
+        return settings
 
     def _reading_of(self, path: str, text: str, strict: bool) -> ManifestReading | WorkflowReading | None:
         """What an open manifest or workflow was read as already; any thread."""
