@@ -84,7 +84,7 @@ class Input:
         self._idle = True
         try:
             while True:
-                with contextlib.suppress(queue.Empty):
+                if not self._queue.empty():  # nobody else takes from it
                     entry = self._queue.get_nowait()
                     if entry[0] is _handed_over:
                         continue

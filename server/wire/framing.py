@@ -20,6 +20,7 @@ _NOTHING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
 _LENGTH = re.compile(rb"(?i)content-length[ \t]*:[ \t]*(\d{1,15})[ \t]*\r?\n")
 """A header's line. A body that is JSON cannot hold one: its strings have no raw line end."""
+_PLAIN_HEAD = re.compile(rb"Content-Length: ([1-9]\d{0,14})\r\n\r\n(?=[{\[])")
 _LENGTH_NAME = re.compile(rb"(?i)content-length[ \t]*:")
 _LONGEST_LENGTH = 128
 _HEADER_LINE = re.compile(rb"[ \t]*[A-Za-z][A-Za-z0-9-]*[ \t]*:[^\n]*\n")
@@ -54,6 +55,16 @@ class FrameDecoder:
 
     def feed(self, data: bytes) -> list[bytes | RpcError]:
         """Takes the next bytes of the stream; returns the bodies completed by them, with errors in their place."""
+        if (
+            not self._buffer
+            and self.framing == "headers"
+            and self._expected is None
+            and not (self._decides or self._lost)
+        ):
+            # Most of what arrives: one message as it was written, with its one header.
+            body = _whole_message(data, self._limit)
+            if body is not None:
+                return [body]
         self._buffer += data
         messages: list[bytes | RpcError] = []
         while self._advance(messages):
@@ -214,6 +225,17 @@ def _is_headers(head: bytes) -> bool:
             return not head[at:].strip(b" \t\r\n\x00\xef\xbb\xbf")
         at = line.end()
     return True
+
+
+def _whole_message(data: bytes, limit: int) -> bytes | None:
+    """The body of bytes that are one message, with nothing but its length before it; None for all else."""
+    head = _PLAIN_HEAD.match(data)
+    if head is None:
+        return None
+    size, start = int(head[1]), head.end()
+    if size > limit or len(data) != start + size or _JSON_ENDS.get(data[start]) != data[-1:]:
+        return None
+    return bytes(data[start:])
 
 
 def _is_json(buffer: bytearray, size: int) -> bool:
