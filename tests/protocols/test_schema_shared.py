@@ -145,6 +145,14 @@ def test_a_schema_checked_from_its_last_version_has_the_faults_of_one_checked_an
         assert sorted(checked.issues, key=_key) == sorted(check_schema(schema), key=_key)
         assert checked.issues == anew.issues
         assert checked.defaults == anew.defaults
+        known, fresh = checked.root, anew.root
+        assert (known.count, known.height, known.odd, known.broken) == (
+            fresh.count,
+            fresh.height,
+            fresh.odd,
+            fresh.broken,
+        )
+        assert known.refs == fresh.refs
         before = checked
 
 
