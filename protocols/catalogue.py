@@ -97,6 +97,12 @@ _ENTRIES: tuple[Entry, ...] = (
         "error",
         "More than {limit} blocks; the {n} characters from here on are not read, give them as a text of their own",
     ),
+    _e(
+        "TC029",
+        "broken-call-json",
+        "warning",
+        'This is call JSON with a fault, so that no call of it was read: {reason}; once it is mended, the protocol "json" reads it',
+    ),
     _e("TC050", "not-representable", "error", "{what} cannot be written in {protocol}: {why}"),
     _e("TC051", "name-changed-by-protocol", "error", "{protocol} would turn parameter {name} into {other}"),
     _e("TC052", "lost-in-conversion", "warning", "{what} is not carried over to {protocol}: {why}"),

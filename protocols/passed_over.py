@@ -27,6 +27,7 @@ _ADVICE: dict[str, str] = {
     "TC019": "To run the call, write it in the form that the prompt shows, outside of a fence",
     "TC027": "Write the call in a form that is read",
     "TC028": "Write the calls that are missing in the next answer",
+    "TC029": "Write the call again as one JSON document without the fault",
     "TC011": "Write a text that the tool needs into a parameter",
     "TC060": "Give each parameter once",
     "TM223": "Give each parameter once",
@@ -46,7 +47,7 @@ _ADVICE: dict[str, str] = {
 overwritten."""
 
 
-_NO_BLOCKS = ("TC010", "TC019", "TC027", "TC028")
+_NO_BLOCKS = ("TC010", "TC019", "TC027", "TC028", "TC029")
 """Findings about calls that are no block of the text."""
 
 

@@ -291,7 +291,7 @@ def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = N
         options = _DEFAULTS
     ids = (protocol,) if protocol != "auto" else (*BUILT_IN, *options.also) if options.also else BUILT_IN
     source = Source(text)
-    unfinished = False
+    verdict = None
     if (
         text[:1] in _MAY_BE_JSON
         and (protocol == "auto" or protocol in DOCUMENTS)
@@ -299,21 +299,25 @@ def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = N
     ):
         from tamis.protocols.calljson.document import read_call_document
 
-        document = read_call_document(source, protocol, options)
-        if not isinstance(document, str):
+        verdict = read_call_document(source, protocol, options)
+        if not isinstance(verdict, str):
             if options.strict:
                 from tamis.protocols.strict import lift
 
-                lift(document)
-            return document
-        unfinished = document == "unfinished"
+                lift(verdict)
+            return verdict
     reading = _Reading(source, ids, options)
+    if verdict == "no" and options.complete:
+        from tamis.protocols.calljson.document import broken_calls
+
+        broken = broken_calls(text)
+        reading.diagnostics += [broken] if broken is not None else []
     if reading.scan.anything():
         reading.walk()
     elif options.assume_open_reasoning and text:
         reading.context.finish()
     document = reading.document()
-    if unfinished:
+    if verdict == "unfinished":
         # What looks like a block may turn out to stand in an argument of call JSON (ruling 1).
         for block in document.blocks:
             _withhold(block)

@@ -12,12 +12,12 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.base import Source
-from tamis.protocols.calljson.forms import find_calls, make_call
+from tamis.protocols.calljson.forms import FoundCall, find_calls, make_call
 from tamis.protocols.catalogue import severity
 from tamis.protocols.context import CONTEXTS
 from tamis.protocols.jsontext.spoken import STRING, Layer, read_spoken
 from tamis.protocols.jsontext.tree import JsonNode
-from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_STEPS, Block, Call, Diag, Document, Edit, ReadOptions
+from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_STEPS, Block, Call, Diag, Document, Edit, ReadOptions, Severity
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
@@ -163,6 +163,57 @@ def fenced_calls(text: str, blocks: list[Block]) -> list[Diag]:
         if looked == MAX_FENCED:
             break
     return diagnostics
+
+
+def broken_calls(text: str) -> Diag | None:
+    """The finding for a whole text that is call JSON but for a fault of its JSON, so that no call of it was read (TC029); None for any other.
+
+    Ordinary JSON, a definition of a tool, and JSON with prose behind it are none.
+    """
+    start = _START.match(text)
+    inner = _inner(text, start.end(), start["fence"]) if start is not None else None
+    if start is None or inner is None or inner[1] - inner[0] > MAX_BLOCK_CHARS:
+        return None
+    if _FENCED_SIGN.search(text, *inner) is None or _is_json(text[slice(*inner)]):
+        return None
+    spoken = read_spoken(Layer(text, *inner))
+    root, fault = spoken.tree.root, spoken.fault
+    if root is None or fault is None or not _is_rest_of_json(spoken.clean[root.end :]):
+        return None
+    calls = find_calls(root, bare=True)
+    if not calls or not all(map(_is_plain_call, calls)) or _said_by_another(root):
+        return None
+    # What stands in a fence is an example sooner than a call (ruling 53).
+    level: Severity | None = "hint" if start["fence"] is not None else None
+    return Diag("TC029", fault.span, {"reason": fault.args["reason"]}, level, fault.fix)
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is JSON beyond doubt. A quick look: of most texts it saves the slow one."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_rest_of_json(rest: str) -> bool:
+    """Whether behind the first value of a text stand only brackets too many, or further calls, a line each."""
+    lines = (line.strip(" \t\r,;") for line in rest.lstrip(" \t\r\n}],;").split("\n"))
+    return all(_holds_calls(line, (0, len(line))) for line in lines if line)
+
+
+def _is_plain_call(call: FoundCall) -> bool:
+    """Whether an object of broken JSON is a call and hardly anything else; a definition has more beside its name and parameters."""
+    name = call.name.value if call.name is not None else None
+    if name is None or not isinstance(name.value, str) or not name.value.strip():
+        return False
+    args = call.args
+    if call.form != "named" or args is None:
+        return call.form != "named"
+    # A program's settings have a name and arguments too.
+    known = args.key in _NAMED_ARGUMENTS and not call.unused
+    return known and args.value is not None and args.value.kind in ("object", "string")
 
 
 def _stripped(text: str, start: int, end: int) -> Span:

@@ -16,15 +16,18 @@ _TOLD = frozenset(("TC008",))
 """What is told beside errors and warnings: a call is run that a reader could take for an example."""
 
 
-def print_findings(document: Document, name: str) -> None:
-    """The errors and warnings of a parsed text, and what else bears on what is run, on standard error."""
+def print_findings(document: Document, name: str) -> list[str]:
+    """The errors and warnings of a parsed text, and what else bears on what is run, on standard error; their sentences come back."""
     lines = LineIndex(document.text)
     paint = Paint(sys.stderr)
+    told: list[str] = []
     for diag in document.diagnostics:
         if severity(diag) in ("error", "warning") or diag.code in _TOLD:
             row, column = lines.position(diag.span[0])
             place = f"{name}:{row + 1}:{column + 1}"
             write_note(*finding_line(paint, place, severity(diag), message(diag), shown_code(diag.code)))
+            told.append(message(diag))
+    return told
 
 
 def shown_code(code: str) -> str:

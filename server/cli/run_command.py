@@ -102,8 +102,8 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
     from tamis.server.runtime.observe.trail import Caller
 
     paint = Paint(sys.stderr)
-    if not arguments.json:
-        print_findings(document, "<stdin>" if arguments.file == "-" else arguments.file)
+    name = "<stdin>" if arguments.file == "-" else arguments.file
+    found = [] if arguments.json else print_findings(document, name)
     if not plan_text(document) and not has_unread(document):
         warn(f"no call found in the text{_other_protocol(runtime, text)}")
 
@@ -145,5 +145,6 @@ async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Docume
         print_json(executed)
     elif executed.explanation:
         for line in executed.explanation.split("\n"):
-            warn(line)
+            if not any(sentence in line for sentence in found):
+                warn(line)
     return exit_code(executed.results, unread=has_unread(document))

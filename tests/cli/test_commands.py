@@ -660,3 +660,14 @@ def test_an_option_before_the_command_is_told_where_it_stands(tmp_path: Path) ->
     done = tamis("--config", "own.toml", "list", cwd=tmp_path)
     assert done.returncode == 2
     assert "options stand behind it, `tamis COMMAND --config …`" in done.stderr
+
+
+def test_call_json_with_a_fault_is_told_and_nothing_is_run(root: Path) -> None:  # rulings 53, 54
+    broken = '{"name": "echo", "arguments": {"text": "say "hi""}}'
+    done = tamis("run", "--yes", cwd=root, data=broken)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "<stdin>:1:46: warning: This is call JSON with a fault" in done.stderr
+    assert done.stderr.count("call JSON with a fault") == 1 and 'protocol "json"' in done.stderr
+    assert "TC029" in tamis("parse", cwd=root, data=broken).stdout
+    (root / "answer.txt").write_text(broken)
+    assert "answer.txt:1:46: warning: This is call JSON" in tamis("check", "answer.txt", cwd=root).stdout

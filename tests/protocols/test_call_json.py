@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tamis.protocols.base import PlainCall, WriteOptions
 from tamis.protocols.calljson.plain import read_call_json
 from tamis.protocols.calljson.protocol import JSON
-from tamis.protocols.catalogue import severity
+from tamis.protocols.catalogue import message, severity
 from tamis.protocols.model import ReadOptions, ToolHint
 from tamis.protocols.passed_over import notes_of
 from tamis.protocols.reader import read_text
@@ -322,6 +322,58 @@ def test_asked_for_json_a_text_that_is_none_says_why() -> None:
     assert codes(read("[1, 2]", "json")) == ["HM602"]
     assert codes(read('{"name": "f" "arguments": {}}', "json")) == ["HM603"]
     assert codes(read("plain prose", "json")) == []
+
+
+BROKEN = {
+    "no comma": '{"toolName": "f" "arguments": {"a": 1}}',
+    "quotes in a text": '{"toolName": "f", "arguments": {"a": "say "hi", now"}}',
+    "a bare call": '{"name": "f", "arguments": {"a": "say "hi" now"}}',
+    "a bare call that is not closed": '{"name": "f", "arguments": {"a": 1}',
+    "a bracket too many": '{"toolName": "f", "arguments": {"a": 1}}}\n',
+    "no value": '[{"name": "f", "arguments": {"a": }}]',
+    "no comma in a list": '[{"name": "f", "arguments": {}} {"name": "g", "arguments": {}}]',
+    "a call a line": '{"toolName": "f", "arguments": {}}\n{"toolName": "g", "arguments": {}}',
+    "no escape": '{"name": "f", "parameters": {"path": "C:\\x"}}',
+    "OpenAI, quotes in a text": '{"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{"a": 1}"}}]}',
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_call_json_with_a_fault_is_told_and_runs_nothing(text: str) -> None:  # rulings 53, 54
+    document = read(text, "auto")
+    assert (runnable(document), document.blocks, codes(document)) == ([], [], ["TC029"])
+    (found,) = document.diagnostics
+    assert severity(found) == "warning" and 'the protocol "json" reads it' in message(found)
+    (note,) = notes_of(document)
+    assert note.kind == "setAside" and "This call was not run" in note.text
+    fenced = read(f"```json\n{text}\n```\n", "auto")
+    assert (runnable(fenced), codes(fenced)) == ([], ["TC029"])
+    assert severity(fenced.diagnostics[0]) == "hint"
+    check_stream([text[at : at + 5] for at in range(0, len(text), 5)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1 "b": 2}',
+        '{"name": "x" "version": "1", "arguments": 2',
+        '{"name": "x" "description": "d", "parameters": {"a": 1}}',
+        '{"name": "x" "parameters": {"type": "object", "properties": {}}}',
+        '{"name": "f", "arguments": {}} is how a call is written, {"name": "f" …}',
+        '[{"name": "f", "arguments": {}}](link) and more',
+        '{"role": "user" "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]}',
+        'As in {"toolName": "f" "arguments": {}}',
+        'See:\n```json\n{"toolName": "f" "arguments": {}}\n```\nDone.',
+    ],
+)
+def test_other_json_with_a_fault_and_prose_are_no_calls(text: str) -> None:  # rulings 44, 53
+    assert codes(read(text, "auto")) == []
+
+
+def test_call_json_with_a_fault_is_looked_at_in_time_in_proportion_to_its_length() -> None:  # ruling 10
+    for unit in ('{"toolName": "f", "arguments": {}}\n', '{"name": "f" "arguments": {}},', '"arguments" {'):
+        assert growth(lambda n, unit=unit: "[" + unit * n, read_text, 300) <= 8
+        assert growth(lambda n, unit=unit: unit * n, read_text, 300) <= 8
 
 
 def test_calls_for_conversion_come_from_texts_and_values() -> None:

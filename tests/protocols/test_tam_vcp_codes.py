@@ -21,6 +21,7 @@ ELSEWHERE = {
     "TM248": "it takes a known tool: tests/protocols/test_values_kept.py",
     "TC026": "a plug-in that fails: tests/protocols/test_plugins.py",
     "TC019": "call JSON in a fence: tests/protocols/test_call_json.py",
+    "TC029": "call JSON with a fault: tests/protocols/test_call_json.py",
     "TC028": "a text of very many blocks: tests/protocols/test_reader.py",
     "TC027": "a form of another protocol: tests/protocols/test_dialects.py",
 }

@@ -405,5 +405,6 @@ def _malformed(protocol: str, error: Diag, document: Document) -> str:
 
 
 def has_unread(document: Document) -> bool:
-    """Whether a block was found that could not be read."""
-    return bool(unread_observations(document))
+    """Whether a block was found that could not be read, or the text is call JSON with a fault."""
+    broken = any(diag.code == "TC029" and severity(diag) == "warning" for diag in document.diagnostics)
+    return broken or bool(unread_observations(document))
