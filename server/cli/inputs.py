@@ -14,6 +14,7 @@ from tamis.server.runtime.settings.files import find_root
 
 if TYPE_CHECKING:
     from tamis.server.runtime.settings.config import LoadedSettings, NotInForce
+    from tamis.server.runtime.runtime import Runtime
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
@@ -172,6 +173,23 @@ def tell_settings(loaded: LoadedSettings, problems: Iterable[str] | None = None)
         warn(f"not in force: {_named(loaded.not_in_force, _SHOWN_SETTINGS)}{changed}; `tamis trust` shows all")
     if loaded.asks and loaded.trusted_by in ("--trust", "TAMIS_TRUST"):
         warn(f"{loaded.trusted_by} puts in force: {_named(loaded.asks)}")
+
+
+def tell_unregistered(runtime: Runtime) -> bool:
+    """Says each definition that is wrong with its place on stderr; whether one is not registered."""
+    lacks = False
+    for error in runtime.registry.errors:
+        place = f":{error.line}:{error.column}" if error.line else ""
+        registered = runtime.registry.get(error.tool_id) if error.tool_id else None
+        stands = registered is not None and registered.path == error.path
+        lacks = lacks or not stands
+        warn(f"{short_path(error.path, runtime.root)}{place}: {'' if stands else 'not registered: '}{error.message}")
+    return lacks
+
+
+def short_path(path: str, root: object) -> str:
+    """A path as a person is shown it: below the root from there on."""
+    return os.path.relpath(path, str(root)) if path.startswith(f"{root}{os.sep}") else path
 
 
 def _named(asked: Iterable[NotInForce], limit: int | None = None) -> str:

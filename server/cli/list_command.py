@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.inputs import UsageError, root_of, tell_settings
+from tamis.server.cli.inputs import UsageError, root_of, short_path, tell_settings, tell_unregistered
 from tamis.server.cli.outputs import Paint, Painted, print_json, warn, write_line, write_rows
 
 if TYPE_CHECKING:
@@ -51,13 +50,9 @@ def _print(arguments: argparse.Namespace, root: Path) -> int:
     wanted = ToolFilter(tags=arguments.tag, query=arguments.query, namespace=arguments.namespace)
     tools = runtime.listed(wanted)
     tell_settings(runtime.loaded)
-    for error in runtime.registry.errors:
-        place = f":{error.line}:{error.column}" if error.line else ""
-        registered = runtime.registry.get(error.tool_id) if error.tool_id else None
-        what = "" if registered is not None and registered.path == error.path else "not registered: "
-        warn(f"{_short(error.path, root)}{place}: {what}{error.message}")
+    tell_unregistered(runtime)
     for conflict in runtime.registry.conflicts:
-        warn(f"{_short(conflict.dropped, root)}: {conflict.message}")
+        warn(f"{short_path(conflict.dropped, root)}: {conflict.message}")
     if arguments.json:
         from tamis.protocols.contract import ToolList
 
@@ -95,7 +90,3 @@ def _rows(tools: Sequence[Tool], runtime: Runtime, paint: Paint) -> Iterator[tup
             yield *row, paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]")
         else:
             yield row
-
-
-def _short(path: str, root: object) -> str:
-    return os.path.relpath(path, str(root)) if path.startswith(f"{root}{os.sep}") else path

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tamis.protocols.prompt import MAX_FEW_SHOT
-from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
+from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings, tell_unregistered
 from tamis.server.cli.outputs import print_json, warn, write_document
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     runtime = Runtime(root)
     tell_settings(runtime.loaded)
-    for error in runtime.registry.errors:
-        warn(f"{error.place}: not registered: {error.message}")
+    tell_unregistered(runtime)
     request = PromptRequest(
         protocol=arguments.protocol,
         shape=arguments.shape,

@@ -671,3 +671,17 @@ def test_call_json_with_a_fault_is_told_and_nothing_is_run(root: Path) -> None: 
     assert "TC029" in tamis("parse", cwd=root, data=broken).stdout
     (root / "answer.txt").write_text(broken)
     assert "answer.txt:1:46: warning: This is call JSON" in tamis("check", "answer.txt", cwd=root).stdout
+
+
+def test_what_gives_the_sound_rest_ends_with_0_and_check_with_1(root: Path) -> None:
+    """The interface's table of exit codes: each command names what is wrong, and `check` and `parse --jsonl` fail for it."""
+    (root / "torn.tool.json").write_text('{"toolId": "a:b", ')
+    for code, command in ((0, ["list"]), (0, ["list", "--json"]), (0, ["prompt"]), (1, ["export", "mcp"])):
+        done = tamis(*command, cwd=root)
+        assert (done.returncode, "torn.tool.json:1:17: not registered" in done.stderr) == (code, True), command
+        assert "echo" in done.stdout
+    assert tamis("check", cwd=root).returncode == 1
+    (root / "log.jsonl").write_text('{"text": "hi"}\n{"te\n')
+    done = tamis("stats", "log.jsonl", cwd=root)
+    assert (done.returncode, "log.jsonl:2: the record is not JSON" in done.stderr) == (0, True)
+    assert tamis("parse", "--jsonl", "log.jsonl", cwd=root).returncode == 1
