@@ -13,8 +13,8 @@ from tamis.server.cli.outputs import warn
 from tamis.server.runtime.settings.files import find_root
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.settings.config import LoadedSettings, NotInForce
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.settings.config import LoadedSettings, NotInForce
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
