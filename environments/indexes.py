@@ -54,7 +54,7 @@ def shown_url(text: str) -> str:
 
 
 def parse_index(text: str, where: str) -> IndexUrl:
-    """An index address as a person writes it: http, https, file, or an absolute path.
+    """An index address as a person writes it: http, https, file, or an absolute path. ``where`` names its place in messages; empty: no place.
 
     Raises `DependencyFault` for any other, and for one with a user or password: the proxy cannot add them inside TLS, and in
     the sandbox they would be everyone's.
@@ -75,7 +75,7 @@ def parse_index(text: str, where: str) -> IndexUrl:
     scheme = parts.scheme.lower()
     if "@" in parts.netloc:
         raise DependencyFault(
-            f"the package index {shown_url(text)} ({where}) has credentials in its address, and these must not reach the sandbox",
+            f"the package index {shown_url(text)}{_at(where)} has credentials in its address, and these must not reach the sandbox",
             cause="refused",
             remedy="use an index that needs none (a mirror on this machine or in this network), and name it in dependencies.indexes",
         )
@@ -91,9 +91,13 @@ def parse_index(text: str, where: str) -> IndexUrl:
     return IndexUrl(scheme, host, port or _PORTS[scheme], re.sub("/{2,}", "/", path))
 
 
+def _at(where: str) -> str:
+    return f" ({where})" if where else ""
+
+
 def _bad(text: str, where: str, why: str) -> DependencyFault:
     return DependencyFault(
-        f"{shown_url(text)!r} ({where}) is no address of a package index: {why}",
+        f"{shown_url(text)!r}{_at(where)} is no address of a package index: {why}",
         cause="refused",
         remedy="write it as https://host/path",
     )

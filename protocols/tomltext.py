@@ -22,6 +22,8 @@ MAX_ERRORS = 100
 """Of more errors some say less."""
 _MARGIN = 200
 
+Path = tuple[str, ...]
+"""The names that lead to a key."""
 ValueKind = Literal["text", "integer", "float", "boolean", "time", "array", "table", "bad"]
 
 _BARE_KEY = lazy(r"[A-Za-z0-9_-]+")
@@ -113,6 +115,70 @@ class TomlTree(msgspec.Struct):
 def read_toml(text: str) -> TomlTree:
     """Reads a text. Never raises. The last two trees are kept, and are shared by all who ask for them: nobody changes one."""
     return _Reader(text).read()
+
+
+class Place(NamedTuple):
+    """Where a setting stands: its key, and its value; a table's header is its key and has no value."""
+
+    key: Span
+    value: Span
+
+
+def toml_places(text: str | TomlTree) -> dict[Path, Place]:
+    """The places of all keys by their path; of a key that stands more than once the first."""
+    tree = read_toml(text) if isinstance(text, str) else text
+    places: dict[Path, Place] = {}
+    for table in tree.tables:
+        _names(places, (), table.names, table.spans)
+        _entries(places, table.names, table.entries)
+    return places
+
+
+def _names(places: dict[Path, Place], above: Path, names: Path, spans: tuple[Span, ...]) -> None:
+    for index, span in enumerate(spans):
+        places.setdefault((*above, *names[: index + 1]), Place(span, (span[1], span[1])))
+
+
+def _entries(places: dict[Path, Place], above: Path, entries: list[TomlEntry]) -> None:
+    for entry in entries:
+        _names(places, above, entry.names[:-1], entry.spans[:-1])
+        path = (*above, *entry.names)
+        value = entry.value
+        end = max(entry.equals + 1, entry.spans[-1][1])
+        places.setdefault(path, Place(entry.spans[-1], value.span if value is not None else (end, end)))
+        if value is not None:
+            _entries(places, path, value.entries)
+
+
+def paths_by_name(places: dict[Path, Place]) -> dict[str, Path]:
+    """Paths by their dotted names; names may hold dots themselves: the first path counts."""
+    by_name: dict[str, Path] = {}
+    for path in places:
+        by_name.setdefault(".".join(path), path)
+    return by_name
+
+
+_AT = lazy(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+
+
+def syntax_fault(text: str, error: Exception) -> TomlError:
+    """Where and why a text is no TOML, which ``tomllib`` refused with ``error``."""
+    if isinstance(error, RecursionError):
+        return TomlError((0, 0), "it is nested too deep")
+    # The library says where it gave up; what is wrong often stands before that.
+    errors = read_toml(text).errors
+    if errors:
+        return errors[0]
+    phrase = str(error)
+    match = _AT.search(phrase)
+    at = len(text)
+    if match is not None and match[1]:
+        lines = text.split("\n")
+        line = min(int(match[1]), len(lines)) - 1
+        at = min(len(text), sum(len(line) + 1 for line in lines[:line]) + int(match[2]) - 1)
+    reason = phrase[: match.start()] if match is not None else phrase
+    end = text.find("\n", at)
+    return TomlError((at, len(text) if end < 0 else max(at, end)), reason[:1].lower() + reason[1:])
 
 
 class _Nest:

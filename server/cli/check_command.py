@@ -66,7 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
         own = nearest if nearest.is_relative_to(root) and os.path.lexists(nearest / FILE_NAME) else root
         if own not in runtimes:
             runtimes[own] = Runtime(own)
-            tell_settings(runtimes[own].loaded)
+            loaded = runtimes[own].loaded
+            # what is wrong in a file that is checked is among its findings
+            found = loaded.folder_problems if any(file.path == str(own / FILE_NAME) for file in files) else ()
+            tell_settings(loaded, [problem for problem in loaded.problems if problem not in found])
             known_workflows[runtimes[own].root] = _workflows(runtimes[own])
         return runtimes[own]
 

@@ -15,7 +15,7 @@ from tamis.server.runtime.handlers.script.interpreters import describe, interpre
 from tamis.server.runtime.health import audit_state
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.classes import is_default
-from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
+from tamis.server.runtime.settings.faults import engine_faults, protocol_faults, root_faults, value_faults
 from tamis.server.runtime.settings.files import MAX_FILE_BYTES, Unsafe, read_own
 from tamis.server.runtime.settings.reading import level_of
 
@@ -171,7 +171,7 @@ def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     path = runtime.root / "tamis.toml"
     where = str(path) if os.path.lexists(path) else f"no tamis.toml; the defaults hold in {runtime.root}"
     own = runtime.settings
-    faults = [*protocol_faults(own), *policy_faults(own.policy), *engine_faults(own)]
+    faults = [*protocol_faults(own), *value_faults(own), *engine_faults(own)]
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
     files = {problem: Path(own) for own, problem in runtime.loaded.operators_problems}
     checks = [_problem(problem, files.get(problem, path)) for problem in problems if problem]
@@ -204,14 +204,13 @@ def _sources(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _problem(problem: str, path: Path) -> dict[str, Any]:
-    lines = _lines(path)
     text = problem.partition(": ")[2]
+    text = text[:1].lower() + text[1:]
     # What keeps no tool from running is as grave here as in `tamis check`; a rule's level changes only what is said.
     lint = text.startswith("'lint.")
     level = level_of(text) if text.startswith("unknown ") else "error"
-    named = re.search(r"'([^']*)'", problem)
-    names = (named[1] if named is not None else "", problem.partition(":")[0])
-    line = next((lines[name] for name in names if name in lines), None)
+    placed = re.match(r".*?:(\d+):\d+: ", problem)
+    line = int(placed[1]) if placed is not None else _lines(path).get(problem.partition(":")[0])
     where = f"mend line {line} of {path}" if line is not None else f"mend {path}"
     if lint:
         where += " (docs/diagnostics.md has the rules' names)"

@@ -685,3 +685,26 @@ def test_what_gives_the_sound_rest_ends_with_0_and_check_with_1(root: Path) -> N
     done = tamis("stats", "log.jsonl", cwd=root)
     assert (done.returncode, "log.jsonl:2: the record is not JSON" in done.stderr) == (0, True)
     assert tamis("parse", "--jsonl", "log.jsonl", cwd=root).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("tools = ['.']\n\n[polcy]\n", "3:2: Unknown table 'polcy', did you mean 'policy'?"),
+        ("[sandbox]\nwallMs = 'x'\n", "2:10: 'sandbox.wallMs' must be a whole number, not 'x'"),
+        ("tools = []\nprofile = \n", "2:1: This is no TOML: the value is missing"),
+    ],
+)
+def test_a_fault_of_the_settings_is_told_with_its_place_in_the_same_words_everywhere(
+    root: Path, text: str, line: str
+) -> None:
+    (root / "tamis.toml").write_text(text)
+    told = f"tamis.toml:{line}; no tool is run until it is mended"
+    for command in ("list", "call echo", "run", "test", "trust", "doctor", "parse", "prompt", "format .", "stats"):
+        done = tamis(*command.split(), cwd=root)
+        assert told in done.stderr + done.stdout, command
+    assert f"the configuration has a fault: tamis.toml:{line}" in tamis("call", "echo", cwd=root).stdout
+    assert f"mend line {line[0]} of {root}/tamis.toml" in tamis("doctor", cwd=root).stdout
+    checked = tamis("check", cwd=root)
+    assert told.replace(": ", ": error: ", 1) in checked.stdout
+    assert line not in checked.stderr

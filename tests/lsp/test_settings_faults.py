@@ -26,6 +26,9 @@ WRONG: list[tuple[str, str, str]] = [
     ('profile = "nope.json"\n', '"nope.json"', "error"),
     ('environment = "dve"\n[environments.dev]\nx = 1\n', '"dve"', "error"),
     ('[protocol]\ndefault = "vpc"\n', '"vpc"', "error"),
+    ("[sandbox]\nopenFiles = 3\n", "3", "warning"),
+    ("[sandbox]\nfileBytes = 10\n", "10", "warning"),
+    ("[sandbox]\nmemoryBytes = 0\n", "0", "error"),
     ('[protocol]\nalso = ["tma"]\n', '"tma"', "error"),
 ]
 
@@ -39,6 +42,24 @@ def findings(path: Path, text: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("text", "place", "level"), WRONG)
 def test_a_setting_without_effect_is_found_at_its_item(text: str, place: str, level: str, tmp_path: Path) -> None:
     assert findings(tmp_path / "tamis.toml", text) == [("ST804", place, level)]
+
+
+def test_a_limit_below_the_least_is_told_with_the_least_and_the_default_is_not() -> None:
+    path = "/w/tamis.toml"
+    (one,) = diagnose(Snapshot(path, kind_of(path, ""), "[sandbox]\nopenFiles = 3\nfileBytes = 4096\n", None))
+    assert one.message == "'sandbox.openFiles': no run can be held to 3; 32 holds in its place, write 32 or more"
+    (one,) = diagnose(Snapshot(path, kind_of(path, ""), "[sandbox]\nprocesses = 0\nwallMs = 0\n", None))
+    assert one.message == "'sandbox.processes': 0 lets no script run; write 1 or more"
+
+
+def test_an_index_that_is_no_address_is_told_by_check_and_doctor(tmp_path: Path) -> None:
+    text = '[dependencies]\nindexes = ["https://a.example/simple", "x"]\n'
+    path = str(tmp_path / "tamis.toml")
+    (one,) = diagnose(Snapshot(path, kind_of(path, ""), text, None))
+    words = "'x' is no address of a package index: it begins with neither https://, http:// nor file://; write it as https://host/path"
+    assert (one.code, text[slice(*one.span)], one.message) == ("ST804", '"x"', f"'dependencies.indexes': {words}")
+    (told,) = configuration(tmp_path, text)
+    assert (told["state"], told["text"]) == ("error", f"dependencies.indexes: {words}")
 
 
 def test_what_is_there_is_silent(tmp_path: Path) -> None:

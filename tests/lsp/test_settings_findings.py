@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.analysis.configuration.findings import toml_places
+from tamis.protocols.catalogue import message
+from tamis.protocols.positions import LineIndex
+from tamis.protocols.tomltext import toml_places
+from tamis.server.analysis.configuration.findings import settings_findings
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.snapshot import Snapshot
@@ -47,9 +50,12 @@ def test_each_problem_stands_at_its_key_or_value() -> None:
 
 def test_the_words_are_those_of_loading(tmp_path: Path) -> None:
     (tmp_path / "tamis.toml").write_text(WRONG)
-    said = [problem.removeprefix("tamis.toml: ").lower() for problem in load_settings(tmp_path).problems]
-    shown = [message.removesuffix("; no tool is run until it is mended").lower() for *_, message in found(WRONG)]
-    assert sorted(shown) == sorted(said)
+    places = [LineIndex(WRONG).position(diag.span[0]) for diag in settings_findings(WRONG)]
+    shown = [
+        f"tamis.toml:{line + 1}:{column + 1}: {message(diag)}"
+        for (line, column), diag in zip(places, settings_findings(WRONG), strict=True)
+    ]
+    assert shown == list(load_settings(tmp_path).problems)
 
 
 def test_a_misspelled_name_has_a_fix() -> None:

@@ -65,7 +65,7 @@ def test_a_wrong_value_costs_only_itself_and_is_said(tmp_path: Path) -> None:
 def test_an_unknown_setting_is_said_with_a_suggestion(tmp_path: Path) -> None:
     (tmp_path / "tamis.toml").write_text("[policy]\nallow_hosts = []\n")
     assert load_settings(tmp_path).problems == (
-        "tamis.toml: unknown setting 'policy.allow_hosts', did you mean 'policy.allowHosts'?",
+        "tamis.toml:2:1: Unknown setting 'policy.allow_hosts', did you mean 'policy.allowHosts'?; no tool is run until it is mended",
     )
 
 

@@ -8,54 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best
-from tamis.protocols.tomltext import TomlEntry, TomlError, TomlTree, TomlValue, read_toml
+from tamis.protocols.tomltext import (
+    Path,
+    Place,
+    TomlTree,
+    TomlValue,
+    paths_by_name,
+    read_toml,
+    syntax_fault,
+    toml_places,
+)
 
 if TYPE_CHECKING:
     from tamis.server.runtime.settings.faults import Fault
 
-Path = tuple[str, ...]
-
-
-class Place(NamedTuple):
-    """Where a setting stands: its key, and its value; a table's header is its key and has no value."""
-
-    key: Span
-    value: Span
-
-
-def toml_places(text: str | TomlTree) -> dict[Path, Place]:
-    """The places of all keys by their path; of a key that stands more than once the first."""
-    tree = read_toml(text) if isinstance(text, str) else text
-    places: dict[Path, Place] = {}
-    for table in tree.tables:
-        _names(places, (), table.names, table.spans)
-        _entries(places, table.names, table.entries)
-    return places
-
-
-def _names(places: dict[Path, Place], above: Path, names: Path, spans: tuple[Span, ...]) -> None:
-    for index, span in enumerate(spans):
-        places.setdefault((*above, *names[: index + 1]), Place(span, (span[1], span[1])))
-
-
-def _entries(places: dict[Path, Place], above: Path, entries: list[TomlEntry]) -> None:
-    for entry in entries:
-        _names(places, above, entry.names[:-1], entry.spans[:-1])
-        path = (*above, *entry.names)
-        value = entry.value
-        end = max(entry.equals + 1, entry.spans[-1][1])
-        places.setdefault(path, Place(entry.spans[-1], value.span if value is not None else (end, end)))
-        if value is not None:
-            _entries(places, path, value.entries)
-
-
-_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-_NAME = re.compile(r"'([^']*)'")
 _MEANT = re.compile(r"did you mean '([^']+)'\?$")
 
 
@@ -63,22 +34,20 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
     """The findings of a ``tamis.toml``; ``on_disk`` is what it names that is not there. Never raises."""
     import tomllib
 
-    from tamis.server.runtime.settings.faults import policy_faults
+    from tamis.server.runtime.settings.faults import value_faults
     from tamis.server.runtime.settings.reading import read_settings, settings_with
 
     tree = read_toml(text)
     try:
         raw = tomllib.loads(text.removeprefix("\ufeff"))
-    except RecursionError:
-        return [Diag("ST801", (0, 0), {"reason": "it is nested too deep"})]
-    except ValueError as error:
-        # The library says where it gave up; what is wrong often stands before that.
-        return [_own(tree.errors[0])] if tree.errors else [_syntax(text, str(error))]
+    except (RecursionError, ValueError) as error:
+        span, reason = syntax_fault(text, error)
+        return [Diag("ST801", span, {"reason": reason})]
     places = toml_places(tree)
     read = read_settings(raw)
-    by_name = _by_name(places) if read.problems else {}
+    by_name = paths_by_name(places) if read.problems else {}
     diagnostics = [_finding(text, places, by_name, problem, closes) for problem, closes in read.problems]
-    faults = [*policy_faults(settings_with(read.values).policy), *on_disk]
+    faults = [*value_faults(settings_with(read.values)), *on_disk]
     lists = _lists(tree) if any(fault.item is not None for fault in faults) else {}
     return diagnostics + [
         _of_fault(text, lists, places, fault) for fault in faults if not fault.setting or fault.setting in places
@@ -117,34 +86,13 @@ def _fix_name(text: str, message: str, span: Span) -> Fix | None:
     return Fix(f"Change to '{meant[1]}'", (Edit(*span, f'"{meant[1]}"'),), "unsafe")
 
 
-def _own(error: TomlError) -> Diag:
-    return Diag("ST801", error.span, {"reason": error.message})
-
-
-def _syntax(text: str, phrase: str) -> Diag:
-    match = _AT.search(phrase)
-    at = len(text)
-    if match is not None and match[1]:
-        lines = text.split("\n")
-        line = min(int(match[1]), len(lines)) - 1
-        at = min(len(text), sum(len(line) + 1 for line in lines[:line]) + int(match[2]) - 1)
-    reason = _AT.sub("", phrase)
-    end = text.find("\n", at)
-    return Diag("ST801", (at, len(text) if end < 0 else max(at, end)), {"reason": reason[:1].lower() + reason[1:]})
-
-
 def _finding(text: str, places: dict[Path, Place], by_name: dict[str, Path], problem: str, closes: bool) -> Diag:
-    from tamis.server.runtime.settings.reading import code_of
+    from tamis.server.runtime.settings.reading import code_of, path_of, span_of
 
     code = code_of(problem)
     unknown = code == "ST802"
-    named = _NAME.search(problem)
-    path = named[1] if named is not None else ""
-    names = _names_of(by_name, path)
-    place = places.get(names) if names else None
-    span = (0, 0)
-    if place is not None:
-        span = place.key if unknown or place.value[0] == place.value[1] else place.value
+    names = path_of(problem, by_name)
+    span = span_of(problem, places.get(names))
     reason = problem[:1].upper() + problem[1:]
     if closes:
         reason += "; no tool is run until it is mended"
@@ -156,21 +104,6 @@ def _finding(text: str, places: dict[Path, Place], by_name: dict[str, Path], pro
         severity=severity,
         fix=_fix(text, problem, span, unknown) or _word_fix(text, names, span, code),
     )
-
-
-def _by_name(places: dict[Path, Place]) -> dict[str, Path]:
-    """Paths by their dotted names; names may hold dots themselves: the first path counts."""
-    by_name: dict[str, Path] = {}
-    for path in places:
-        by_name.setdefault(".".join(path), path)
-    return by_name
-
-
-def _names_of(by_name: dict[str, Path], dotted: str) -> Path:
-    """The path of a setting by its dotted name, or of the nearest table above it. Empty: none."""
-    while dotted not in by_name and "." in dotted:
-        dotted = dotted.rpartition(".")[0]
-    return by_name.get(dotted, ())
 
 
 def _fix(text: str, problem: str, span: Span, unknown: bool) -> Fix | None:

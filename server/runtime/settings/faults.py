@@ -19,6 +19,7 @@ from tamis.server.runtime.settings.files import FILE_NAME, Unsafe, can_be_path, 
 from tamis.server.runtime.settings.reading import settings_of
 
 MAX_PATHS = 100
+_SURELY_ENOUGH = 1 << 20
 
 
 Counts = Callable[[str, object], bool]
@@ -73,6 +74,53 @@ def policy_faults(policy: Policy) -> list[Fault]:
         elif not can_be_path(root):
             text = f"'{shown_name(root)}' opens nothing: no folder can have such a name"
             faults.append(Fault(("policy", name), text, index))
+    return faults
+
+
+def value_faults(settings: Settings) -> list[Fault]:
+    """What is wrong with values whatever the disk holds: of the policy, limits that no run can be held to, indexes that are none."""
+    return [*policy_faults(settings.policy), *_limit_faults(settings), *_index_faults(settings)]
+
+
+def _limit_faults(settings: Settings) -> list[Fault]:
+    """Limits of runs below the least that the sandbox can set."""
+    own = settings.sandbox
+    raised = {"openFiles": own.open_files, "fileBytes": own.file_bytes}
+    refused = {"cpuSeconds": own.cpu_seconds, "memoryBytes": own.memory_bytes, "processes": own.processes}
+    refused |= {"tmpBytes": own.tmp_bytes}
+    faults = [
+        Fault(("sandbox", name), "0 lets no script run; write 1 or more")
+        for name, value in refused.items()
+        if not value
+    ]
+    if all(value > _SURELY_ENOUGH for value in raised.values()):
+        return faults
+    from tamis.sandbox.job import MIN_FILE_BYTES, MIN_OPEN_FILES
+
+    least = {"openFiles": MIN_OPEN_FILES, "fileBytes": MIN_FILE_BYTES}
+    return faults + [
+        Fault(
+            ("sandbox", name),
+            f"no run can be held to {value}; {least[name]} holds in its place, write {least[name]} or more",
+            level="warning",
+        )
+        for name, value in raised.items()
+        if value < least[name]
+    ]
+
+
+def _index_faults(settings: Settings) -> list[Fault]:
+    if not settings.dependencies.indexes:
+        return []
+    from tamis.environments.indexes import parse_index
+    from tamis.environments.model import DependencyFault
+
+    faults: list[Fault] = []
+    for index, text in enumerate(settings.dependencies.indexes):
+        try:
+            parse_index(text, "")
+        except DependencyFault as fault:
+            faults.append(Fault(("dependencies", "indexes"), f"{fault.message}; {fault.remedy}", index))
     return faults
 
 

@@ -14,16 +14,18 @@ from typing import Any, cast
 
 import msgspec
 
+from tamis.protocols.positions import LineIndex
 from tamis.server.runtime.settings import files
 from tamis.server.runtime.settings.classes import CLASSES, SettingClass, default_of
 from tamis.server.runtime.settings.config import LayeredPolicy, LoadedSettings, NotInForce, RuleSet, Settings
 from tamis.server.runtime.settings.files import FILE_NAME, MAX_FILE_BYTES, Unsafe, is_there, read_own, user_file
-from tamis.server.runtime.settings.reading import read_settings, settings_with
+from tamis.server.runtime.settings.reading import path_of, read_settings, settings_with, span_of
 
 _RULE = (
     "; a mistake in tools, profile, onConflict, [policy], [sandbox] or [dependencies], or an unknown name that may be meant as one of"
     " them, keeps every tool from running"
 )
+_NOT_RUN = "; no tool is run until it is mended"
 _PROGRAMS = "sandbox.interpreters."
 _RULES = ("policy.rules", "policy.tools")
 
@@ -235,27 +237,53 @@ def _read(path: str, name: str, root: str | None) -> Source:
 def _parsed(path: str, name: str, data: bytes) -> Source:
     import tomllib
 
+    if len(data) > MAX_FILE_BYTES:
+        return _unread(path, f"is larger than {MAX_FILE_BYTES} bytes", data)
     try:
-        if len(data) <= MAX_FILE_BYTES:
-            return _source(name, tomllib.loads(data.decode("utf-8-sig")), path, data)
-        cause = f"is larger than {MAX_FILE_BYTES} bytes"
-    except RecursionError:
-        cause = "is no TOML: it is nested too deep"
-    except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
-        cause = f"is no TOML: {error}"
-    return _unread(path, cause, data)
+        text = data.decode("utf-8-sig")
+        return _source(name, tomllib.loads(text), path, data)
+    except UnicodeDecodeError as error:
+        return _unread(path, f"is no TOML: {error}", data)
+    except (RecursionError, ValueError) as error:  # numbers of thousands of digits are no TOMLDecodeError
+        from tamis.protocols.tomltext import syntax_fault
+
+        span, reason = syntax_fault(text, error)
+        problem = f"{name}{_at(text, span)}: This is no TOML: {reason}{_NOT_RUN}"
+        return _not_known(path, problem, data)
 
 
 def _unread(path: str, cause: str, data: bytes = b"", *, unsafe: bool = False) -> Source:
-    problem = f"{path} {cause}; no tool is run until it is mended"
+    return _not_known(path, f"{path} {cause}{_NOT_RUN}", data, unsafe=unsafe)
+
+
+def _not_known(path: str, problem: str, data: bytes, *, unsafe: bool = False) -> Source:
     return Source(path, problems=(problem,), closed=problem, text=data, known=False, unsafe=unsafe)
 
 
 def _source(name: str, raw: Mapping[str, Any], path: str = "", text: bytes = b"") -> Source:
     read = read_settings(raw)
-    problems = [f"{name}: {problem}" for problem, _ in read.problems]
-    closed = next((f"{name}: {problem}{_RULE}" for problem, binds in read.problems if binds), "")
+    told = _told(name, [problem for problem, _ in read.problems], text) if read.problems else []
+    problems = [f"{words}{_NOT_RUN if binds else ''}" for words, (_, binds) in zip(told, read.problems, strict=True)]
+    closed = next((f"{words}{_RULE}" for words, (_, binds) in zip(told, read.problems, strict=True) if binds), "")
     return Source(path or name, read.values, tuple(problems), closed, text)
+
+
+def _told(name: str, problems: Iterable[str], data: bytes) -> list[str]:
+    """What is wrong with the settings of a source, each as it is told everywhere: of a file's with its place."""
+    if not data:
+        return [f"{name}: {problem}" for problem in problems]
+    from tamis.protocols.tomltext import paths_by_name, toml_places
+
+    text = data.decode("utf-8-sig")
+    places = toml_places(text)
+    by_name = paths_by_name(places)
+    spans = ((problem, span_of(problem, places.get(path_of(problem, by_name)))) for problem in problems)
+    return [f"{name}{_at(text, span)}: {problem[:1].upper()}{problem[1:]}" for problem, span in spans]
+
+
+def _at(text: str, span: tuple[int, int]) -> str:
+    line, column = LineIndex(text).position(span[0])
+    return f":{line + 1}:{column + 1}"
 
 
 def _said(overlay: Mapping[str, Any]) -> dict[str, Any]:

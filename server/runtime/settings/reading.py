@@ -10,12 +10,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
 import msgspec
 
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.settings.config import CustomRuntime, Secret, Settings
+
+if TYPE_CHECKING:
+    from tamis.protocols.positions import Span
+    from tamis.protocols.tomltext import Path, Place
 
 # A mistake in one of these must not open what was meant to be closed; an unknown name there may be a misspelled bound.
 _BINDING_NAMES = ("policy", "sandbox", "dependencies", "profile", "tools", "onConflict")
@@ -138,6 +142,25 @@ def _lint_problems(table: Mapping[str, Any]) -> list[str]:
 
     # The name is what the message begins with.
     return [f"'lint.{problem.message[1:]}" for problem in read_levels(table).problems]
+
+
+_NAMED = re.compile(r"'([^']*)'")
+
+
+def path_of(problem: str, by_name: Mapping[str, Path]) -> Path:
+    """The path of the setting that a sentence is about, or of the nearest table above it that the text has. Empty: none."""
+    named = _NAMED.search(problem)
+    dotted = named[1] if named is not None else ""
+    while dotted not in by_name and "." in dotted:
+        dotted = dotted.rpartition(".")[0]
+    return by_name.get(dotted, ())
+
+
+def span_of(problem: str, place: Place | None) -> Span:
+    """What of a setting a sentence is about: the name of one that is unknown, else its value. ``place`` is that of its path."""
+    if place is None:
+        return (0, 0)
+    return place.key if code_of(problem) == "ST802" or place.value[0] == place.value[1] else place.value
 
 
 def code_of(problem: str) -> str:
