@@ -67,8 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         if own not in runtimes:
             runtimes[own] = Runtime(own)
             loaded = runtimes[own].loaded
-            # what is wrong in a file that is checked is among its findings
-            found = loaded.folder_problems if any(file.path == str(own / FILE_NAME) for file in files) else ()
+            # what is wrong in a file that is checked and could be read is among its findings
+            checked = loaded.folder_text and any(file.path == str(own / FILE_NAME) for file in files)
+            found = loaded.folder_problems if checked else ()
             tell_settings(loaded, [problem for problem in loaded.problems if problem not in found])
             known_workflows[runtimes[own].root] = _workflows(runtimes[own])
         return runtimes[own]

@@ -28,7 +28,7 @@ from tamis.server.rpc import (
     workflows,
 )
 from tamis.server.rpc.initializing import FINISHES, stability
-from tamis.server.rpc.params import Group, P, read_params, unread, with_warnings
+from tamis.server.rpc.params import Group, P, meaning, read_request, with_warnings
 from tamis.server.rpc.session import Method, Request, Session, SessionHost
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.runtime.health import limits, sandbox_state
@@ -145,8 +145,9 @@ class RpcServer:
         def call(request: Request, params: Any) -> Any:
             if self._shut_down:
                 raise RpcError(INVALID_REQUEST, "the session was shut down")
-            problems = unread(kind, params)
-            result = handler(request, read_params(kind, params))
+            arguments, problems = read_request(kind, params)
+            with meaning(problems):
+                result = handler(request, arguments)
             if not problems:
                 return result
             if isinstance(result, Awaitable):
@@ -234,7 +235,8 @@ async def _serve(root: Path | None) -> int:
 
 
 async def _warned(result: Awaitable[Any], problems: list[Problem]) -> Any:
-    return with_warnings(await result, problems)
+    with meaning(problems):
+        return with_warnings(await result, problems)
 
 
 def _choose_encoding(offered: list[object]) -> PositionEncoding:

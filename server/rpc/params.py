@@ -7,7 +7,8 @@ handler. Must not know what a method does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
@@ -20,7 +21,7 @@ from tamis.protocols.model import escape_pointer
 from tamis.protocols.observation import plain
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import PositionEncoding
-from tamis.protocols.suggest import best, hint
+from tamis.protocols.suggest import best, hint, short_for
 from tamis.server.rpc.session import Session, named_error
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -157,8 +158,36 @@ def read_params(kind: type[P], params: Any) -> P:
         raise RpcError(INVALID_PARAMS, f"wrong params: {_in_words(str(error), kind, params)}") from None
 
 
+def read_request(kind: type[P], params: Any) -> tuple[P, list[Problem]]:
+    """Params as a struct, and the members that the method does not read, which its result tells. Raises ``RpcError``."""
+    problems = unread(kind, params)
+    with meaning(problems):
+        arguments = read_params(kind, params)
+    if isinstance(params, dict) and len(problems) < MAX_UNREAD:
+        _unread_below(arguments, cast("dict[str, Any]", params), "", problems)
+    return arguments, problems
+
+
+@contextmanager
+def meaning(problems: list[Problem]) -> Iterator[None]:
+    """Has an error about params ask whether a member that was not read was meant as one that was."""
+    try:
+        yield
+    except RpcError as error:
+        asked = asked_for(problems)
+        if error.code != INVALID_PARAMS or not asked:
+            raise
+        raise RpcError(error.code, f"{error.text}; {asked}", error.data, error.identity) from None
+
+
+def asked_for(problems: list[Problem]) -> str:
+    """Whether members that were not read were meant as ones that are, as a part of a sentence; empty where nothing resembles one."""
+    near = ((problem.path[1:], problem.suggestion) for problem in problems if problem.suggestion is not UNSET)
+    return "; ".join(f"unknown member '{plain(name)}'{hint(str(meant))}" for name, meant in islice(near, 3))
+
+
 def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
-    """The members of params that the method does not read, which its result tells. Raises ``RpcError`` for options that it has none for."""
+    """The members of params that the method does not read. Raises ``RpcError`` for options that it has none for."""
     if not isinstance(params, dict):
         return []
     members = cast("dict[str, Any]", params)
@@ -178,20 +207,50 @@ def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
                 INVALID_PARAMS,
                 f"wrong params: this method takes no options{inner and ': ' + inner}{meant} - at `/options`",
             )
-        near = best(name, known)
-        text = (
-            f"Unknown member '{name}'{hint(near)} It was passed over."
-            if near
-            else f"Unknown member '{name}': it was passed over"
-        )
-        path = "/" + escape_pointer(name)
-        suggestion = UNSET if near is None else near
-        problems.append(
-            Problem(code="VA441", slug=CATALOGUE["VA441"].slug, path=path, message=plain(text), suggestion=suggestion)
-        )
+        problems.append(_passed_over(name, meant_by(name, known, members), ""))
         if len(problems) == MAX_UNREAD:
             break
     return problems
+
+
+def _passed_over(name: str, near: str | None, above: str) -> Problem:
+    text = (
+        f"Unknown member '{name}'{hint(near)} It was passed over."
+        if near
+        else f"Unknown member '{name}': it was passed over"
+    )
+    path = f"{above}/{escape_pointer(name)}"
+    suggestion = UNSET if near is None else near
+    return Problem(code="VA441", slug=CATALOGUE["VA441"].slug, path=path, message=plain(text), suggestion=suggestion)
+
+
+def meant_by(name: str, known: Sequence[str], given: Collection[str]) -> str | None:
+    """The known member that another name may stand for, a longer or shorter one too (``arguments``, ``args``), and that was not given."""
+    free = [candidate for candidate in known if candidate not in given]
+    longer = [candidate for candidate in free if len(candidate) > 3 and name[:3] == candidate[:3]]
+    return best(name, free) or short_for(name, free) or next((one for one in longer if short_for(one, [name])), None)
+
+
+def _unread_below(read: msgspec.Struct, members: dict[str, Any], path: str, problems: list[Problem]) -> None:
+    """Members of objects in params that are not read and resemble one that is."""
+    kind = type(read)
+    for name, field in zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True):
+        given, value = members.get(name), getattr(read, field)
+        above = f"{path}/{escape_pointer(name)}"
+        inner: Iterable[tuple[str, Any, Any]] = [(above, given, value)]
+        if isinstance(given, list) and isinstance(value, list):
+            both = zip(cast("list[Any]", given), cast("list[Any]", value), strict=False)
+            inner = ((f"{above}/{number}", *pair) for number, pair in enumerate(islice(both, MAX_LOOKED_AT)))
+        for place, raw, item in inner:
+            if not isinstance(item, msgspec.Struct) or not isinstance(raw, dict):
+                continue
+            own = cast("dict[str, Any]", raw)
+            known = type(item).__struct_encode_fields__
+            for unknown in islice((one for one in own if one not in known), MAX_UNREAD):
+                near = meant_by(unknown, known, own)
+                if near is not None and len(problems) < MAX_UNREAD:
+                    problems.append(_passed_over(unknown, near, place))
+            _unread_below(item, own, place, problems)
 
 
 def with_warnings(result: Any, problems: list[Problem]) -> Any:

@@ -1096,6 +1096,28 @@ def test_chosen_tests_run_and_the_others_do_not(editor: Editor, root: Path) -> N
     assert editor.fails("experimental/runTest", {"include": 7})["code"] == -32602
 
 
+def test_what_is_no_test_is_told_and_keeps_no_other_from_running(editor: Editor, root: Path) -> None:
+    uri = (root / "t_echo" / "x.tool.json").as_uri()
+    editor.call("experimental/runTest", {"include": [f"{uri}#0", f"{uri}#77", "file:///no/such"]})
+    assert states(editor) == {
+        "x.tool.json#77": ["failed"],
+        "such": ["failed"],
+        "x.tool.json#0": ["enqueued", "started", "passed"],
+    }
+    message = next(one["state"]["message"] for one in editor.told("experimental/changeTestState"))
+    assert message == "There is no such test; experimental/discoverTest lists those that there are"
+
+
+def test_params_of_a_run_of_tests_that_are_wrong_are_told_in_words(editor: Editor) -> None:
+    wrong = editor.fails("experimental/runTest", {"coverage": "x"})
+    assert (wrong["code"], wrong["message"]) == (
+        -32602,
+        "wrong params: must be true or false, not a text - at `/coverage`",
+    )
+    wrong = editor.fails("experimental/runTest", {"included": ["x"]})
+    assert wrong["message"] == "wrong params: unknown member 'included', did you mean 'include'?"
+
+
 def test_examples_that_ran_tell_what_they_covered_of_the_manifest(
     editor: Editor, root: Path
 ) -> None:  # editors 1.3 row 17

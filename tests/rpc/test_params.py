@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.rpc.params import MAX_UNREAD, Params, ReadingOptions, read_params, unread, with_warnings
+from tamis.server.rpc.params import MAX_UNREAD, Params, ReadingOptions, read_params, read_request, unread, with_warnings
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 
@@ -158,6 +158,42 @@ def test_a_member_that_the_method_does_not_read_is_told_with_the_nearest() -> No
     (one, other) = unread(Asked, {"size": 1, "targit": "openai", "frobnicate": 1, "gone": None, "workDoneToken": 3})
     assert (one.code, one.path, one.suggestion) == ("VA441", "/targit", "target")
     assert (other.path, other.suggestion) == ("/frobnicate", msgspec.UNSET)
+
+
+class Executes(Params):
+    """As ``tool/execute`` is."""
+
+    tool_id: str
+    args: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    timeout_ms: int = 0
+
+
+@pytest.mark.parametrize(
+    ("params", "near"),
+    [
+        ({"toolId": "t", "arguments": {}}, "args"),
+        ({"toolId": "t", "timeout": 5}, "timeoutMs"),
+        ({"toolId": "t", "args": {}, "arguments": {}}, None),
+        ({"toolId": "t", "area": 1}, None),
+    ],
+)
+def test_a_longer_or_shorter_name_of_a_member_that_was_not_given_is_asked_for(params: Any, near: str | None) -> None:
+    ((_, (told,)),) = (read_request(Executes, params),)
+    assert told.suggestion == (msgspec.UNSET if near is None else near)
+
+
+def test_a_missing_member_is_told_with_the_one_that_may_be_meant() -> None:
+    with pytest.raises(RpcError, match=r"'toolId' is missing; unknown member 'tool', did you mean 'toolId'\?$"):
+        read_request(Executes, {"tool": "t"})
+
+
+def test_members_of_objects_in_params_are_told_where_they_resemble_one() -> None:
+    given = {"text": "x", "asked": {"innerPart": {"from": "svg", "zzz": 1}, "items": [{}, {"forms": "svg"}]}}
+    _, told = read_request(Needed, given)
+    assert [(one.path, one.suggestion) for one in told] == [
+        ("/asked/innerPart/from", "form"),
+        ("/asked/items/1/forms", "form"),
+    ]
 
 
 @pytest.mark.parametrize("params", [None, [], {}, {"size": 1}, {"options": {}}])

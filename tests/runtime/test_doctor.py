@@ -183,7 +183,8 @@ def test_a_setting_that_nobody_knows_is_as_grave_here_as_in_check(tmp_path: Path
     found = lines(report(tmp_path, "frobnicate = 1\n[mcpServers.x]\nfrob = 2\n"), "configuration")
     assert {line["state"] for line in found} == {"warning"}
     for line in found:
-        assert "unknown setting" in line["text"] and level_of(line["text"].partition(": ")[2]) == "warning"
+        told = line["text"].partition(": ")[2].replace("U", "u", 1)
+        assert told.startswith("unknown setting") and level_of(told) == "warning"
 
 
 @pytest.mark.slow

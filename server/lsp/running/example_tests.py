@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -25,6 +25,7 @@ from tamis.server.lsp.documents import Document, path_of, uri_of
 from tamis.server.lsp.running.runner import Runner
 from tamis.server.lsp.running.runs import is_good
 from tamis.server.lsp.structs import Range
+from tamis.server.rpc.params import asked_for, read_request
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from tamis.server.lsp.running.runs import Run
     from tamis.server.lsp.session import Session
 
-T = TypeVar("T")
 MAX_MESSAGE_CHARS = 4_000
 MAX_LABEL_CHARS = 100
+MAX_UNKNOWN = 100
+"""Ids of no test that are told of."""
 MAX_TEXTS = 500
 """Texts with expectations that are listed."""
 
@@ -68,7 +70,7 @@ class ExampleTests:
 
     def discover(self, params: object) -> dict[str, Any]:
         """The files with tests and these, or those of one file. Raises ``RpcError`` for wrong parameters."""
-        request = _read(params, Discover)
+        request, _ = read_request(Discover, params)
         everything = self._listed = [item for path in self._paths() for item in self._items(path)]
         if request.test_id is None:
             return {"tests": everything}
@@ -86,11 +88,15 @@ class ExampleTests:
             self._session.notify("experimental/discoveredTests", {"tests": tests})
 
     def run(self, params: object) -> None:
-        """Begins to run tests; their states are told. Raises ``RpcError`` where nothing may run."""
-        request = _read(params, RunTests)
+        """Begins to run tests; their states are told. Raises ``RpcError`` where nothing may run, and for params that are wrong."""
+        request, unread = read_request(RunTests, params)
         self._runner.check_allowed()
+        if asked := asked_for(unread):
+            # the request has no result that could tell it, and without the member meant too much would be run
+            raise RpcError(INVALID_PARAMS, f"wrong params: {asked}")
         cancel = self._cancel = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._run(self._chosen(request), cancel, request.coverage))
+        chosen, unknown = self._chosen(request)
+        task = asyncio.get_running_loop().create_task(self._run(chosen, unknown, cancel, request.coverage))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -99,19 +105,30 @@ class ExampleTests:
         if self._cancel is not None:
             self._cancel.set()
 
-    def _chosen(self, request: RunTests) -> dict[str, list[int]]:
+    def _chosen(self, request: RunTests) -> tuple[dict[str, list[int]], list[str]]:
+        """The tests that are run, by file, and what was asked for and is none."""
         include, exclude = request.include, set(request.exclude or ())
         chosen: dict[str, list[int]] = {}
+        unknown = dict.fromkeys(include or ())
         for path in self._paths():
             uri = uri_of(path)
             for number, _ in self._tests(path)[1]:
                 name = f"{uri}#{number}"
                 wanted = include is None or name in include or uri in include
+                unknown.pop(name, None)
+                unknown.pop(uri, None)
                 if wanted and not exclude & {name, uri}:
                     chosen.setdefault(path, []).append(number)
-        return chosen
+        return chosen, list(unknown)[:MAX_UNKNOWN]
 
-    async def _run(self, chosen: dict[str, list[int]], cancel: asyncio.Event, coverage: bool) -> None:
+    async def _run(
+        self, chosen: dict[str, list[int]], unknown: list[str], cancel: asyncio.Event, coverage: bool
+    ) -> None:
+        for name in unknown:
+            text = "There is no such test; experimental/discoverTest lists those that there are"
+            self._session.notify(
+                "experimental/changeTestState", {"testId": name, "state": {"tag": "failed", "message": text}}
+            )
         for path, numbers in chosen.items():
             for number in numbers:
                 self._state(path, number, {"tag": "enqueued"})
@@ -315,10 +332,3 @@ def _pages(value: Any) -> str:
     """A value as lines of JSON, its keys in order, so that two of them can be laid side by side."""
     encoded = msgspec.json.encode(value, order="sorted")
     return msgspec.json.format(encoded, indent=2).decode("utf-8", "replace")[:MAX_MESSAGE_CHARS]
-
-
-def _read(params: object, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(params or {}, kind)
-    except msgspec.ValidationError as error:
-        raise RpcError(INVALID_PARAMS, str(error)) from None

@@ -16,7 +16,7 @@ from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
 from tamis.server.lsp.workspace.watching import load
 from tamis.server.rpc.initializing import FINISHES
 from tamis.server.rpc.methods import GROUPS
-from tamis.server.rpc.params import Empty, Group, read_params, unread, with_warnings
+from tamis.server.rpc.params import Empty, Group, meaning, read_request, with_warnings
 from tamis.server.rpc.running import Runs
 from tamis.server.rpc.session import Request, SessionHost, no_method
 from tamis.server.rpc.session import Session as RpcSession
@@ -172,8 +172,7 @@ class ToolMethods:
             raise no_method(method, self.declared)
         kind, handler = declaration
         request = Request(self.session, identity, lambda _reply: None)
-        unknown = unread(kind, params)
-        arguments = read_params(kind, params)
+        arguments, unknown = read_request(kind, params)
         finishes = method in FINISHES and isinstance(identity, int | str)
         loop = asyncio.get_running_loop()
 
@@ -187,8 +186,9 @@ class ToolMethods:
         try:
             if progress is not None:
                 progress.begin()
-            result: Any = handler(request, arguments)
-            answer = await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
+            with meaning(unknown):
+                result: Any = handler(request, arguments)
+                answer = await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
             if method in _OF_SERVICES:
                 self._runner.services_changed(self._lsp.workspace.roots[0])
                 self.tools_changed()
