@@ -110,7 +110,7 @@ _ENTRIES: tuple[Entry, ...] = (
         "TC053",
         "tool-renamed",
         "warning",
-        "{protocol} has no such name as '{name}'; the tool is called '{other}' there",
+        "'{name}' can be no tool's name in {protocol}; the tool is called '{other}' there",
     ),
     _e(
         "TC054",
@@ -339,7 +339,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("MF503", "field-value", "error", "'{v}' is not a value of '{p}': one of {list}{hint}"),
     _e("MF504", "unknown-field", "warning", "Unknown field '{k}'{hint}"),
     _e("MF505", "empty-field", "error", "'{p}' must not be empty"),
-    _e("MF506", "tool-id-shape", "error", "'{v}' cannot be a tool id: {reason}"),
+    _e("MF506", "tool-id-shape", "error", "'{v}' cannot be {what}: {reason}"),
     _e("MF507", "tool-id-namespace", "hint", "'{v}' has no namespace; the convention is namespace:tool-name"),
     _e("MF508", "version-form", "hint", "'{v}' is not a semantic version (major.minor.patch)"),
     _e("MF509", "description-short", "hint", "Say what the tool does, when to use it, what it takes and what it gives"),

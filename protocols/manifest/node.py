@@ -98,11 +98,11 @@ def _node(node: JsonNode, findings: Findings) -> NodeTool | None:
         return None
     fault = tool_id_fault(full_type)
     if fault is not None:
-        findings.add("MF506", where.span, {"v": full_type, "reason": fault})
+        findings.add("MF506", where.span, {"v": full_type, "what": "a tool id", "reason": fault})
     if tool_id is not None and given_tool is not None:
         fault = tool_id_fault(tool_id.partition("@")[0])
         if fault is not None:
-            findings.add("MF506", given_tool.span, {"v": tool_id, "reason": fault})
+            findings.add("MF506", given_tool.span, {"v": tool_id, "what": "a tool id", "reason": fault})
     raw = node.to_python()
     if not is_object(raw):
         return None

@@ -376,7 +376,7 @@ def _tool_id(node: JsonNode | None, findings: Findings) -> str | None:
         return None
     fault = tool_id_fault(tool_id)
     if fault is not None:
-        findings.add("MF506", node.span, {"v": tool_id, "reason": fault})
+        findings.add("MF506", node.span, {"v": tool_id, "what": "a tool id", "reason": fault})
         return None
     if ":" not in tool_id:
         findings.add("MF507", node.span, {"v": tool_id})
@@ -588,7 +588,7 @@ def _aliases(node: JsonNode | None, findings: Findings) -> tuple[str, ...]:
             if item.kind == "string" and isinstance(item.value, str):
                 fault = tool_id_fault(item.value)
                 if fault is not None:
-                    findings.add("MF506", item.span, {"v": item.value, "reason": fault})
+                    findings.add("MF506", item.span, {"v": item.value, "what": "an alias", "reason": fault})
     return _words(node, "aliases", findings)
 
 
@@ -738,7 +738,7 @@ def _dependencies(node: JsonNode | None, findings: Findings) -> dict[str, str]:
     for member in node.members:
         fault = tool_id_fault(member.key)
         if fault is not None:
-            findings.add("MF506", member.key_span, {"v": member.key, "reason": fault})
+            findings.add("MF506", member.key_span, {"v": member.key, "what": "a tool id", "reason": fault})
         value = findings.text(member.value, f"dependencies.{member.key}")
         if value is None or member.value is None:
             continue

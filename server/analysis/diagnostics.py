@@ -185,9 +185,12 @@ _UNUSABLE = frozenset(("MF502", "MF503", "MF505", "MF506", "MF511", "MF531", "MF
 
 def _once(snapshot: Snapshot, diagnostics: Findings) -> Findings:
     """The findings without those that look into a value which cannot be used at all: that is one fault, and the error says it. What is no
-    JSON is another one."""
-    read = snapshot.manifest.diagnostics
-    unusable = {diag.span for diag in read if diag.code in _UNUSABLE} if read else None
+    JSON is another one. Nor is a path that no policy grants told what policy would grant it."""
+    closed = {diag.span for diag, _ in diagnostics if diag.code == "MF512"}
+    if closed:
+        diagnostics = [one for one in diagnostics if one[0].code != "LN762" or one[0].span not in closed]
+    found = snapshot.manifest.diagnostics
+    unusable = {diag.span for diag in found if diag.code in _UNUSABLE} if found else None
     if not unusable:
         return diagnostics
     read = {(diag.code, diag.span) for diag in snapshot.manifest.tree.diagnostics}

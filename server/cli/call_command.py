@@ -71,7 +71,11 @@ def args_of(text: str) -> dict[str, Any]:
 RIGHT_ARGS = """the arguments are one JSON object, such as '{"text": "hello", "count": 2}'"""
 
 
-_NOT_HERE = {"MF525": "comments are not JSON", "MF526": "a comma stands before a bracket"}
+_NOT_HERE = {
+    "MF525": "comments are not JSON",
+    "MF526": "a comma stands before a bracket",
+    "MF527": "this is half of a surrogate pair, which no text holds; write both halves, or the character itself",
+}
 """What a manifest may have, in words that fit arguments."""
 
 
@@ -83,10 +87,14 @@ def _not_args(text: str, where: str) -> str:
 
     tree = parse_json(text, comments=False)
     broken = next((diag for diag in tree.diagnostics if severity(diag) == "error"), None)
-    if broken is None:
+    if broken is None and (tree.root is None or tree.root.kind != "object"):
         return (
             f"{where}line 1, column 1: this is no object" if tree.root is not None else f"{where}nothing stands there"
         )
+    # JSON may hold half of a surrogate pair; a text that goes to a script or a server cannot
+    broken = broken or next((diag for diag in tree.diagnostics if diag.code == "MF527"), None)
+    if broken is None:
+        return f"{where}it holds bytes that are no UTF-8"
     line, column = LineIndex(text).position(broken.span[0])
     return f"{where}line {line + 1}, column {column + 1}: {_NOT_HERE.get(broken.code) or message(broken)}"
 

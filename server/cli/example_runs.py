@@ -64,6 +64,11 @@ class Case(msgspec.Struct, frozen=True):
     """It stands for settings that let nothing run."""
 
     @property
+    def is_test(self) -> bool:
+        """Whether it is an example or a block: else it stands for what lets none be run."""
+        return self.text is not None or self.number > 0
+
+    @property
     def name(self) -> str:
         """What people call it."""
         if self.text is not None:

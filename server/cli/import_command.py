@@ -261,7 +261,7 @@ def _elsewhere(tools: list[ImportedTool], conversion: Imported, source: Path, ou
         handler = tool.manifest.get("handler")
         path = handler.get("scriptPath") if isinstance(handler, dict) else None
         if isinstance(path, str) and path not in conversion.scripts and (source / path).is_file():
-            text = f"the script '{path}' stands in {source}: put it and what it needs beside the manifest, or --out {source}"
+            text = f"the script '{path}' stands in {source}: put it and what it needs beside the manifest, or --out {source}; until then the tool is not available (MF540)"
             notes[path] = Note("", text, "script-elsewhere")
     return list(notes.values())
 

@@ -14,11 +14,10 @@ from tamis.server.runtime.settings.files import find_root
 
 if TYPE_CHECKING:
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.settings.config import LoadedSettings, NotInForce
+    from tamis.server.runtime.settings.config import LoadedSettings
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
-_SHOWN_SETTINGS = 2
 """So many settings of a folder are named on every command; what `tamis trust` shows is all of them."""
 _TYPING = "reading from the terminal; end with Ctrl-D"
 _SILENT_MS = 1_000
@@ -166,13 +165,11 @@ def tell_settings(loaded: LoadedSettings, problems: Iterable[str] | None = None)
     """What is wrong with the settings, what a folder asks for in vain, and whose word trusts it, each once on stderr."""
     for problem in loaded.problems if problems is None else problems:
         warn(problem)
-    if loaded.not_in_force:
-        from tamis.server.runtime.settings.loading import was_trusted
+    if loaded.not_in_force or loaded.asks:
+        from tamis.server.runtime.settings.loading import told_of_trust
 
-        changed = "; it has changed since you trusted it" if not loaded.trusted_by and was_trusted(loaded.root) else ""
-        warn(f"not in force: {_named(loaded.not_in_force, _SHOWN_SETTINGS)}{changed}; `tamis trust` shows all")
-    if loaded.asks and loaded.trusted_by in ("--trust", "TAMIS_TRUST"):
-        warn(f"{loaded.trusted_by} puts in force: {_named(loaded.asks)}")
+        for line in told_of_trust(loaded):
+            warn(line)
 
 
 def tell_unregistered(runtime: Runtime) -> bool:
@@ -190,25 +187,3 @@ def tell_unregistered(runtime: Runtime) -> bool:
 def short_path(path: str, root: object) -> str:
     """A path as a person is shown it: below the root from there on."""
     return os.path.relpath(path, str(root)) if path.startswith(f"{root}{os.sep}") else path
-
-
-def _named(asked: Iterable[NotInForce], limit: int | None = None) -> str:
-    """The settings by the file that asks for them; with ``limit`` so many of each, and how many more there are."""
-    named: dict[str, list[str]] = {}
-    for setting in asked:
-        named.setdefault(setting.where, []).append(setting.setting)
-    words: list[str] = []
-    for where, settings in named.items():
-        names = list(dict.fromkeys(settings))
-        shown = names if limit is None or len(names) <= limit + 1 else names[:limit]
-        more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
-        words.append(f"{', '.join(shown)}{more} of {_near(where)}")
-    return ", ".join(words)
-
-
-def _near(path: str) -> str:
-    """A path as it is shown: from the current folder, where it is in it."""
-    try:
-        return path.removeprefix(os.path.join(os.getcwd(), ""))
-    except OSError:  # a folder that was removed
-        return path

@@ -144,8 +144,9 @@ def _show(verdict: Verdict, paint: Paint) -> None:
 
 
 def _summary(everything: list[Verdict], paint: Paint) -> None:
-    # a fault in the settings is a row that fails, and no example
-    verdicts = [verdict for verdict in everything if not verdict.case.is_settings]
+    # a fault in the settings, or in a manifest, is a row that fails, and no example
+    verdicts = [verdict for verdict in everything if verdict.case.is_test]
+    lost = sum(1 for verdict in everything if not verdict.case.is_test and not verdict.case.is_settings)
     outcomes = [verdict.outcome for verdict in verdicts]
     tools = len({(verdict.case.tool_id, verdict.case.version) for verdict in verdicts})
     parts = [
@@ -153,7 +154,8 @@ def _summary(everything: list[Verdict], paint: Paint) -> None:
     ]
     what = "call" if any(verdict.case.text is not None for verdict in verdicts) else "example"
     text = f"{len(outcomes)} {what}{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
-    faulty = "" if len(verdicts) == len(everything) else "; the settings have a fault"
+    faulty = f"; {lost} manifest{' has' if lost == 1 else 's have'} an error" if lost else ""
+    faulty += "; the settings have a fault" if any(verdict.case.is_settings for verdict in everything) else ""
     colour = "31" if "failed" in outcomes or faulty else "33" if "skipped" in outcomes else "32"
     write_line(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}{faulty}"))
 

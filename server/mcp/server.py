@@ -141,6 +141,7 @@ class Shared:
             self._runtime.log_level = self._runtime.settings.log_level
             self._runtime.keep_warm()
             self._runtime.parts.stays = True
+            self._runtime.tell_settings()
             self._watching.start()
         return self._runtime
 
@@ -190,6 +191,7 @@ class Folder:
         self.runtime.parts.host = shared
         self.runtime.log_level = self.runtime.settings.log_level
         self.runtime.parts.stays = True
+        self.runtime.tell_settings()
         self._watching = Watching(self)
         self._watching.start()
 

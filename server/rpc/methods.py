@@ -121,6 +121,7 @@ class RpcServer:
             self._runtime.log_level = self._runtime.settings.log_level
             self._runtime.keep_warm()
             self._runtime.parts.stays = True
+            self._runtime.tell_settings()
             self._watching.start()
         return self._runtime
 
@@ -190,6 +191,7 @@ class RpcServer:
         self._runtime.log_level = self._runtime.settings.log_level
         self._runtime.keep_warm()
         self._runtime.parts.stays = True
+        self._runtime.tell_settings()
         self._watching.start()
         process_id = members.get("processId")
         if isinstance(process_id, int) and not isinstance(process_id, bool) and process_id > 0:

@@ -106,6 +106,13 @@ class Runtime(InForce):
             self._warming = Warming()
             self._warming.allow_templates(self.settings.sandbox.warm == "auto")
 
+    def tell_settings(self) -> None:
+        """Has a daemon's log say what commands say of the settings: what is wrong, and what a folder asks for in vain."""
+        from tamis.server.runtime.settings.loading import told_of_trust
+
+        for line in (*self.loaded.problems, *told_of_trust(self.loaded)):
+            self.parts.log.write("warning", line)
+
     @property
     def warming(self) -> Warming | None:
         """What waits, in a daemon."""

@@ -639,7 +639,8 @@ def test_run_tells_each_thing_once(tmp_path: Path) -> None:
         ("", "the document is empty"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ("@a.json", "'a.json', line 2, column 1: "),
-        ('{"a": "\ud800"}', ""),
+        ('{"a": "\ud800"}', "it holds bytes that are no UTF-8"),
+        ('{"a": "\\ud800"}', "line 1, column 7: this is half of a surrogate pair, which no text holds"),
         ("[" * 5_000, ""),
     ],
 )

@@ -84,7 +84,8 @@ def test_a_stdio_plugin_of_vcp_runs_as_it_is(tamis: Tamis) -> None:  # interop Â
 def test_a_plugin_whose_script_stands_elsewhere_says_where(tamis: Tamis) -> None:
     put(tamis, "plugin/calc.py", CALC)
     file = put(tamis, "plugin/plugin-manifest.json", PLUGIN)
-    assert "[script-elsewhere]" in tamis("import", "vcp", file, "--out", "tools").err
+    told = tamis("import", "vcp", file, "--out", "tools").err
+    assert "until then the tool is not available (MF540) [script-elsewhere]" in told
 
 
 SERVER = (Path(__file__).parent.parent / "runtime" / "mcp_server.py").read_text("utf-8")

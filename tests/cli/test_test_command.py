@@ -317,3 +317,12 @@ def test_a_fault_of_the_settings_is_no_example(tamis: Tamis) -> None:
     done = tamis("test")
     assert done.code == 1
     assert done.out.splitlines()[-1] == "2 examples of 1 tool: 2 skipped; the settings have a fault"
+
+
+def test_a_manifest_with_an_error_is_a_failing_row_and_no_example(tamis: Tamis) -> None:
+    write_tool(tamis.folder, "echo", [{"description": "a", "input": {"text": "x"}}])
+    (tamis.folder / "torn.tool.json").write_text('{"toolId": "a:b", ')
+    done = tamis("test")
+    assert (done.code, "FAIL  a:b  manifest - not registered" in done.out) == (1, True)
+    assert done.out.splitlines()[-1] == "1 example of 1 tool: 1 passed; 1 manifest has an error"
+    assert json.loads(tamis("test", "--json").out)["failed"] == 1

@@ -91,6 +91,24 @@ def test_the_editor_s_server_starts_nothing_of_a_stranger_s(evil: World, trusted
     assert is_untouched(evil)
 
 
+@pytest.mark.parametrize("face", ["rpc", "mcp"])
+def test_a_daemon_tells_on_standard_error_what_is_wrong_and_not_in_force(world: World, face: str) -> None:
+    world.folder('nonsense = 1\n[policy]\nallowHosts = ["a.com"]\n')
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    requests = [("initialize", hello), ("tools/list" if face == "mcp" else "tool/list", {})]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(requests)
+    ]
+    words = [*RPC[:-1], face, "--root", str(world.root)]
+    done = subprocess.run(words, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60, check=False)
+    told = done.stderr.splitlines()
+    assert "tamis: warning: tamis.toml:1:1: Unknown setting 'nonsense'" in told
+    assert "tamis: warning: not in force: policy.allowHosts of " + str(world.root / "tamis.toml") in "\n".join(told)
+    assert len(told) == 2
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in done.stdout.splitlines())
+
+
 def test_check_and_editors_say_at_its_place_what_is_not_in_force(evil: World) -> None:
     path = evil.root / "tamis.toml"
     text = path.read_text()

@@ -8,7 +8,7 @@ what bounds tools keeps every tool from running. Must not know tools or faces.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ _RULE = (
     "; a mistake in tools, profile, onConflict, [policy], [sandbox] or [dependencies], or an unknown name that may be meant as one of"
     " them, keeps every tool from running"
 )
+_SHOWN_SETTINGS = 2
 _NOT_RUN = "; no tool is run until it is mended"
 _PROGRAMS = "sandbox.interpreters."
 _RULES = ("policy.rules", "policy.tools")
@@ -75,6 +76,37 @@ def trust_notice() -> str:
     """What a daemon tells when it starts, where the way it was started makes every folder trusted; else empty."""
     word = word_of_start()
     return f"{word}: every folder is trusted here; server/health tells what that puts in force" if word else ""
+
+
+def told_of_trust(loaded: LoadedSettings) -> Iterator[str]:
+    """What every command and daemon tells of what a folder asks for in vain, and of whose word puts what it asks for in force."""
+    if loaded.not_in_force:
+        changed = "; it has changed since you trusted it" if not loaded.trusted_by and was_trusted(loaded.root) else ""
+        yield f"not in force: {_named(loaded.not_in_force, _SHOWN_SETTINGS)}{changed}; `tamis trust` shows all"
+    if loaded.asks and loaded.trusted_by in ("--trust", "TAMIS_TRUST"):
+        yield f"{loaded.trusted_by} puts in force: {_named(loaded.asks)}"
+
+
+def _named(asked: Iterable[NotInForce], limit: int | None = None) -> str:
+    """The settings by the file that asks for them; with ``limit`` so many of each, and how many more there are."""
+    named: dict[str, list[str]] = {}
+    for setting in asked:
+        named.setdefault(setting.where, []).append(setting.setting)
+    words: list[str] = []
+    for where, settings in named.items():
+        names = list(dict.fromkeys(settings))
+        shown = names if limit is None or len(names) <= limit + 1 else names[:limit]
+        more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+        words.append(f"{', '.join(shown)}{more} of {_near(where)}")
+    return ", ".join(words)
+
+
+def _near(path: str) -> str:
+    """A path as it is shown: from the current folder, where it is in it."""
+    try:
+        return path.removeprefix(os.path.join(os.getcwd(), ""))
+    except OSError:  # a folder that was removed
+        return path
 
 
 def load_settings(
