@@ -253,7 +253,15 @@ class Words:
 
     def finding(self, code: str, message: str) -> str:
         """The message of a finding."""
-        return self._keep(code, message, lambda: only(self._findings.get(code, []), message, self.phrase))
+        return self._keep(code, message, lambda: self._finding(code, message))
+
+    def _finding(self, code: str, message: str) -> str | None:
+        own = _OWN_SETTING.match(message) if code == "ST804" else None
+        if own is None:
+            return only(self._findings.get(code, []), message, self.phrase)
+        # Whose fault it is stands before it: read with it, a sentence that begins with a name would have two readings.
+        told = self.phrase(message[own.end() :])
+        return None if told is None else f"{own[1]}：{told}"
 
     def text(self, kind: str, text: str) -> str:
         """A text of a kind: ``titles``, ``messages``, ``details``, ``lines``."""
@@ -373,6 +381,8 @@ class Words:
 
 
 _FENCE = re.compile(r"\s*(`{3,})\w*\s*\Z")
+_OWN_SETTING = re.compile(r"('[^'\s]+'): ")
+"""How a finding about a setting's value begins (``configuration/findings.py``)."""
 _OF_A_TOOL = re.compile(r"\*\*.{1,300}?\*\* (?:\(.{1,300}?\) of `|`)")
 """How a card begins that is about a tool or its parameter: its description is the tool author's."""
 
@@ -517,12 +527,30 @@ def _command(words: Words, command: dict[str, Any]) -> dict[str, Any]:
     return _with(command, title=partial(words.text, "titles"))
 
 
+def _lens_command(words: Words, command: dict[str, Any]) -> dict[str, Any]:
+    """As a command; a title that was cut is said anew from the whole, which its argument has, and cut again."""
+    told = _command(words, command)
+    title, given = told.get("title"), command.get("arguments")
+    first: Any = given[0] if isinstance(given, list) and given else None
+    reason = cast("dict[str, Any]", first).get("reason") if isinstance(first, dict) else None
+    if not isinstance(title, str) or not title.endswith("…") or not isinstance(reason, str):
+        return told
+    if not reason.startswith(title[:-1]):
+        return told
+    whole = words.text("titles", reason)
+    return told if whole == reason else {**told, "title": _cut(whole, len(title))}
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def _actions(words: Words, actions: list[Any]) -> list[Any]:
     return [_action(words, action) for action in actions]
 
 
 def _lens(words: Words, lens: dict[str, Any]) -> dict[str, Any]:
-    return {**lens, "command": _command(words, lens["command"])} if "command" in lens else lens
+    return {**lens, "command": _lens_command(words, lens["command"])} if "command" in lens else lens
 
 
 def _lenses(words: Words, result: Any) -> Any:

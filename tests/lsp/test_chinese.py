@@ -23,11 +23,13 @@ from tamis.protocols.model import Diag
 from tamis.server.analysis.actions.fixes import quick_fixes
 from tamis.server.analysis.actions.refactorings import refactorings
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.kinds import serves
+from tamis.server.analysis.kinds import kind_of, serves
 from tamis.server.analysis.lints.ignore import ignoring
 from tamis.server.analysis.running.lenses import Around, lenses
+from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.features.lifecycle import speaks_chinese
 from tamis.server.lsp.words import Table, Template, catalogue, chinese
+from tamis.server.runtime.settings.faults import disk_faults
 from tests.lsp.lsp_client import Client
 from tests.lsp.marker_core import core_of
 from tests.lsp.markers import FOLDER, opened, read_case
@@ -419,6 +421,50 @@ def test_findings_lenses_and_actions_are_chinese_and_edits_are_the_same(tmp_path
     assert without_words(other) == without_words(english)
     assert english == shown(tmp_path, "de")
     assert CHINESE.search(repr(english)) is None
+
+
+FAULTY_SETTINGS = [
+    'tools = "x"\n',
+    "[policy]\nreadRoots = 3\n",
+    '[policy]\nreadRoots = ["x"]\nwriteRoots = ["/no/such"]\n',
+    '[policy.pin]\n"a.com" = "x"\n"b.com" = "127.0.0.1"\n"1.2.3.4" = "8.8.8.8"\n"*.x" = "1.1.1.1"\n',
+    '[policy]\nallowHosts = ["http://x", "a@b", "", "a..b", "*"]\nallowCidrs = ["x", "10.1.2.3/8"]\n',
+    "[polcy]\n",
+    '[sandbox]\nwallMs = "x"\nopenFiles = 3\nprocesses = 0\ncpuSeconds = -1\n',
+    'profile = "nope"\nworkflows = ["x"]\n',
+    "[policy.rules]\n",
+    '[[policy.rules]]\nparameter = "/~x"\nverdict = "ask"\n',
+    '[dependencies]\nindexes = ["x", "http://u:p@x/y"]\n',
+    '[policy.hosts."a.com"]\nsecret = ""\nheader = " "\n',
+    '[lint]\nLN999 = "x"\ntargets = "x"\n',
+]
+
+
+@pytest.mark.parametrize("text", FAULTY_SETTINGS)
+def test_what_is_wrong_with_settings_is_told_in_chinese(text: str, tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text(text)
+    path = str(tmp_path / "tamis.toml")
+    found = diagnose(Snapshot(path, kind_of(path, ""), text, None, settings_faults=disk_faults(tmp_path, text)))
+    told = [chinese().finding(finding.code, finding.message) for finding in found]
+    assert found
+    english = [
+        one for one in told if CHINESE.search(one) is None or re.search("[a-z]{3,} [a-z]{2,}", QUOTED.sub("", one))
+    ]
+    assert english == []
+
+
+def test_a_number_below_nothing_stands_apart_from_chinese() -> None:
+    assert chinese().finding("MF502", "'x' must be a whole number, not -1") == "'x' 必须是整数，不能是 -1"
+
+
+def test_the_title_of_a_lens_that_was_cut_is_told_from_the_whole() -> None:
+    reason = f"Not run: {message(Diag('HM603', (0, 0), {'reason': message(Diag('HM602', (0, 0), {'reason': 'it has none of the forms of call JSON'}))}))}"
+    command = {"title": f"{reason[:60]}…", "command": "tamis.explain", "arguments": [{"reason": reason}]}
+    told = chinese().answered("codeLens/resolve", {"command": command})["command"]
+    assert told["title"].startswith("未运行：调用中的 JSON 无效：") and len(told["title"]) <= 61
+    assert told["arguments"] == command["arguments"]
+    somebody = {**command, "arguments": [{"reason": "another text"}]}
+    assert chinese().answered("codeLens/resolve", {"command": somebody})["command"] == somebody
 
 
 def without_words(value: Any) -> Any:
