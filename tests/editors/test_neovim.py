@@ -285,3 +285,54 @@ def test_the_server_is_told_the_language_of_messages(neovim: str, tmp_path: Path
     told = json.loads(done.stdout)
     assert told["own"] == told["lang"] != ""
     assert told["given"] == "zh-CN"
+
+
+NOT_ATTACHED = """
+local plugin, file, other, result_file = unpack(_G.arg)
+vim.opt.runtimepath:prepend(plugin)
+vim.cmd('filetype on')
+vim.cmd.runtime({ 'ftdetect/*.lua', bang = true })
+vim.cmd.runtime('plugin/tamis.lua')
+vim.lsp.enable('tamis')
+local told = {}
+vim.notify = function(text)
+  table.insert(told, text)
+end
+local function open(path)
+  vim.cmd.edit(vim.fn.fnameescape(path))
+  return vim.wait(10000, function() return #vim.lsp.get_clients({ bufnr = 0, name = 'tamis' }) > 0 end, 20)
+end
+vim.cmd.edit(vim.fn.fnameescape(other))
+vim.cmd('Tamis run')
+assert(open(file))
+vim.cmd('b ' .. vim.fn.bufnr(other))
+vim.cmd('Tamis run')
+vim.cmd('Tamis copy tam')
+vim.fn.writefile({ vim.json.encode(told) }, result_file)
+vim.cmd('qall!')
+"""
+
+
+def test_a_buffer_without_a_server_is_told_to_be_that_and_what_to_do(neovim: str, tmp_path: Path) -> None:
+    """The finding of a fresh user: `there is no call here`, in a text with a call that the server never saw."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "call.md").write_text("<ACTION><t:echo><text>a</text></t:echo></ACTION>\n")
+    (inside / "tamis.toml").write_text("")
+    script, result = tmp_path / "script.lua", tmp_path / "told.json"
+    script.write_text(NOT_ATTACHED)
+    env = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+    }
+    command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script)]
+    paths = [str(PLUGIN), str(inside / "call.md"), str(outside / "call.md"), str(result)]
+    run = subprocess.run([*command, *paths], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert result.is_file(), run.stderr
+    first, *others = json.loads(result.read_text())
+    assert first == "Tamis: no server is attached; see :checkhealth tamis"
+    assert len(others) == 2
+    for told in others:
+        assert "not attached to this buffer (filetype 'markdown')" in told and ":set filetype=tam" in told

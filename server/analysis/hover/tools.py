@@ -129,9 +129,24 @@ def summary(description: str) -> str:
     return _escaped(text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 1] + "…")
 
 
+_MARKS = re.compile(r"[\\`*\[\]<|~]|\A[#>]|!(?=\[)|(?<!_)_+(?!_)")
+_IN_WORD = re.compile(r"(?<=[^\W_])_+(?=[^\W_])")
+
+
 def _escaped(text: str) -> str:
-    """A manifest's words as text: nothing in them becomes a link, an image or markup of the hover."""
-    return re.sub(r"([\\`*_\[\]<>#|~!])", r"\\\1", text.replace("\n", " "))
+    """A manifest's words as text: nothing in them becomes a link, an image or markup of the hover.
+
+    No more is escaped than must be, since some clients show the signs that escape: ``_`` inside of a word, ``#`` and ``>`` inside of a line
+    mark nothing.
+    """
+    line = " ".join(text.splitlines())
+
+    def mark(match: re.Match[str]) -> str:
+        if match[0][0] == "_" and _IN_WORD.match(line, match.start()) is not None:
+            return match[0]
+        return "".join(f"\\{sign}" for sign in match[0])
+
+    return _MARKS.sub(mark, line)
 
 
 def file_link(snapshot: Snapshot, path: str) -> str:

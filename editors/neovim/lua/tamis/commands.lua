@@ -8,7 +8,7 @@ local M = {}
 --- The place of the cursor as commands take it.
 local function place(line, character)
   local buffer = vim.api.nvim_get_current_buf()
-  local client = tamis.client(buffer)
+  local client = tamis.attached(buffer)
   if not client then
     return nil
   end
