@@ -315,6 +315,11 @@ def test_a_variable_is_renamed_in_files_that_are_not_open_and_not_in_a_chat(fold
             (spot(settings, '"city"', "utf-16"), '"town"', "closed"),
         ]
         assert [one["range"] for one in by_name["b.md"]["edits"]] == [spot("## Later\n\n" + call, "city", "utf-16")]
+        # What the rename leaves is told.
+        left = [one["params"]["message"] for one in client.messages if one.get("method") == "window/showMessage"]
+        assert left == [
+            "'city' stays as it is where nothing is read as a call or filled in (chats, prose, other forms): 'chat.md'"
+        ]
         # The file as the editor has it counts, also before it is saved; on disk it may change unseen.
         (folder / "b.md").unlink()
         client.open((folder / "tamis.toml").as_uri(), "\n" + settings, "toml")

@@ -129,7 +129,7 @@ def summary(description: str) -> str:
     return _escaped(text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 1] + "…")
 
 
-_MARKS = re.compile(r"[\\`*\[\]<|~]|\A[#>]|!(?=\[)|(?<!_)_+(?!_)")
+_MARKS = re.compile(r"[\\`*\[\]<|~]|\A[#>]|(?<!_)_+(?!_)")
 _IN_WORD = re.compile(r"(?<=[^\W_])_+(?=[^\W_])")
 
 

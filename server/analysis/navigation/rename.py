@@ -6,6 +6,7 @@ else is read as before, the rename is refused with the reason. Nothing is rename
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from tamis.protocols.invisible import NOT_IN_NAMES
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
+from tamis.protocols.observation import plain
 from tamis.protocols.positions import Span
 from tamis.server.analysis.navigation.definition import text_of, tree_of
 from tamis.server.analysis.navigation.inline import KINDS as INLINE
@@ -97,6 +99,39 @@ def rename(
     places = {(site.path, site.span[0]): (name, then.name) for site, name, then in changes}
     _prove(snapshot, subject, new, edits, places)
     return with_losses(snapshot, subject, new, edits, [site for site, _ in sites], _move(workflow, new))
+
+
+MAX_LEFT = 3
+"""Texts that are named of those that a rename leaves."""
+
+
+def left_in(snapshot: Snapshot, offset: int, edits: Sequence[RenameEdit]) -> str:
+    """What a rename at an offset leaves as it is, as a sentence: texts in which the name stays, since nothing is read as a call or filled in
+    there (chats, prose, forms that are not read). Empty where there are none."""
+    subject = subject_at(snapshot, offset)
+    index = snapshot.index
+    if subject is None or not edits or index is None or subject.kind not in ("tool", *INLINE):
+        return ""
+    subject = _named(snapshot, subject)
+    name = ".".join(subject.names) if subject.kind in INLINE else subject.name
+    if not name:
+        return ""
+    before, behind = (
+        (r"(?<!\\)\{\{[ \t]*", r"(?![\w-])") if subject.kind in INLINE else (r"(?<![\w:.-])", r"(?![\w:-])")
+    )
+    stays = re.compile(before + re.escape(name) + behind)
+    edited = in_files(edits)
+    left: list[str] = []
+    for path in index.files():
+        if index.kind(path) != "text" or name not in (text := text_of(snapshot, path)):
+            continue
+        if stays.search(apply(text, [one.edit for one in edited.get(path, ())])) is not None:
+            left.append(path)
+    if not left:
+        return ""
+    more = f" and {len(left) - MAX_LEFT} more" if len(left) > MAX_LEFT else ""
+    named = ", ".join(f"'{plain(posixpath.basename(path))}'" for path in left[:MAX_LEFT])
+    return f"'{name}' stays as it is where nothing is read as a call or filled in (chats, prose, other forms): {named}{more}"
 
 
 def remembered(snapshot: Snapshot, offset: int, new: str, edits: Sequence[RenameEdit]) -> Remembered | None:

@@ -75,7 +75,7 @@ def prepare_rename(session: Session, params: types.PrepareRenameParams) -> dict[
 
 def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | None:
     """The edits of a rename."""
-    from tamis.server.analysis.navigation.rename import moved_workflow, remembered, rename
+    from tamis.server.analysis.navigation.rename import left_in, moved_workflow, remembered, rename
     from tamis.server.analysis.navigation.spelled import RenameRefusedError
 
     memory = session.state(Renames).memory
@@ -102,6 +102,8 @@ def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | 
                 )
             if done is not None:
                 memory.keep(done)
+            if left := left_in(snapshot, offset, edits):
+                warn(session, left)
             if not annotates(session):
                 for note in list(dict.fromkeys(edit.lost for edit in edits if edit.lost))[:MAX_NOTES]:
                     warn(session, note)
