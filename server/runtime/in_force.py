@@ -111,7 +111,9 @@ class InForce:
             from tamis.server.runtime.tools.watching import look
 
             seen = look(self.root, loaded.settings)
-        position = find(self.root, loaded.settings, self._found.known if self._found is not None else None)
+        before = self._found
+        known, folders = (None, None) if before is None else (before.known, before.folders)
+        position = find(self.root, loaded.settings, known, folders)
         return Reading(number, loaded, seen, position, load_agent_rules(self.root, loaded.settings.profile, loaded))
 
     def take(self, reading: Reading) -> Change:

@@ -48,10 +48,12 @@ class World:
         self.root = root
         self.opened: list[str] = []
 
-    def read(self, settings: Settings = SETTINGS, known: sources.Known | None = None) -> Found:
-        """As a process does that begins (or, with ``known``, goes on)."""
+    def read(self, settings: Settings = SETTINGS, before: Found | None = None) -> Found:
+        """As a process does that begins (or, with what was found ``before``, goes on)."""
         self.opened.clear()
-        return find(self.root, settings, known)
+        if before is None:
+            return find(self.root, settings)
+        return find(self.root, settings, before.known, before.folders)
 
     def kept(self) -> Path:
         """The cache's file."""
@@ -180,21 +182,43 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
+@pytest.mark.parametrize("goes_on", [False, True], ids=["next process", "running daemon"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_comes_or_goes_is_seen_in_folders_that_are_known(
-    world: World, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, change: str, goes_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R7: what is kept gives what reading everything gives."""
-    world.read()
+    first = world.read()
     away = tmp_path / "away"
     away.mkdir()
     CHANGES[change](world.root / "tools", away)
     settle()
-    second = told(world.read())
-    third = told(world.read())
+    second = world.read(before=first if goes_on else None)
+    third = world.read(before=second if goes_on else None)
     monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "none"))
     monkeypatch.setattr(sources, "WORTH", 10**6)
-    assert told(world.read()) == second == third
+    assert told(world.read()) == told(second) == told(third)
+
+
+def test_a_running_daemon_lists_no_folder_that_did_not_change(world: World, listed: list[str]) -> None:
+    """R7: nor what it began with from the cache; a folder that changed just now is listed again."""
+    first = world.read(before=world.read())
+    listed.clear()
+    make_tool(world.root / "tools", "core:new")
+    settle()
+    second = world.read(before=first)
+    assert sorted(set(listed)) == ["core_new", "tools"]
+    assert {tool.tool_id for tool in second.tools} - {tool.tool_id for tool in first.tools} == {"core:new"}
+
+
+def test_a_running_daemon_lists_again_what_changed_within_a_step_of_the_clock(
+    world: World, listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "STEP_NS", 10**12)
+    first = world.read()
+    listed.clear()
+    world.read(before=first)
+    assert {"core_a", "core_b"} <= set(listed)
 
 
 def test_an_ignore_file_is_read_each_time(world: World) -> None:
@@ -364,7 +388,7 @@ def test_a_running_daemon_reads_what_changed_alone(world: World) -> None:
     path = world.root / "tools/core_b/x.tool.json"
     path.write_text(path.read_text().replace("Test tool", "New tool"))
     settle()
-    second = world.read(known=first.known)
+    second = world.read(before=first)
     assert world.opened == ["core_b"]
     unchanged = {tool.tool_id: tool for tool in first.tools if tool.tool_id != "core:b"}
     assert all(tool is unchanged[tool.tool_id] for tool in second.tools if tool.tool_id in unchanged)

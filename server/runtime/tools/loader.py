@@ -57,6 +57,10 @@ class Listings:
         self._load = load
         self._kept: Mapping[str, Listing] = {}
 
+    def known(self) -> dict[str, Listing]:
+        """What is kept of the folders that were not listed again."""
+        return {folder: self._kept[folder] for folder in self.same}
+
     def of(self, folder: str) -> Listing | FileStamp | None:
         """What is kept of a folder; else the stamp that it has before it is listed, None for what is no folder."""
         self._asked += 1

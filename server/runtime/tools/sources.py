@@ -29,6 +29,7 @@ from tamis.server.runtime.tools.loader import (
     SUFFIX,
     FileStamp,
     FoundFile,
+    Listing,
     Listings,
     definition_files,
     file_stamp,
@@ -127,11 +128,12 @@ Known = dict[str, KnownFile]
 
 
 class Found(msgspec.Struct):
-    """What the files of a root define, with what is wrong in them. ``known`` spares reading again what did not change."""
+    """What the files of a root define, with what is wrong in them. ``known`` spares reading again what did not change, ``folders`` listing it."""
 
     tools: list[Tool]
     errors: list[RegistryError]
     known: Known
+    folders: Mapping[str, Listing] = {}
 
 
 class Definitions(msgspec.Struct):
@@ -144,12 +146,16 @@ class Definitions(msgspec.Struct):
 # From files
 
 
-def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
-    """Reads the definitions below the configured folders. Never raises; safe in a thread."""
+def find(
+    root: Path, settings: Settings, known: Known | None = None, folders: Mapping[str, Listing] | None = None
+) -> Found:
+    """Reads the definitions below the configured folders. ``known`` and ``folders`` are those of the reading before. Never raises; safe in a
+    thread."""
     began = time.time_ns()
     how = (settings.strict_json, settings.handlers, extensions_of(root, settings))
     cache = _Cache(root, settings, how) if known is None else None
-    paths, problems = definition_files(root, settings.tools, None if cache is None else cache.lists)
+    lists = Listings(1, lambda: folders or {}) if cache is None else cache.lists
+    paths, problems = definition_files(root, settings.tools, lists)
     paths.sort(key=lambda path: path.endswith(NODE_SUFFIX))  # node definitions come behind manifests
     before = known or {}
     if cache is not None and len(paths) >= WORTH:
@@ -184,7 +190,15 @@ def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
 
         brought, wrong = source_tools(settings, extensions_of(root, settings))
         tools, errors = [*tools, *brought], [*errors, *wrong]
-    return Found(tools, errors, read)
+    return Found(tools, errors, read, _sure(lists, began))
+
+
+def _sure(lists: Listings, began: int) -> dict[str, Listing]:
+    """The folders that can change no more without a sign: what changed shortly before it was listed may change again in the same step of
+    the clock."""
+    limit = began - STEP_NS
+    sure = {folder: now for folder, now in lists.listed.items() if max(now.stamp[1], now.stamp[2]) <= limit}
+    return sure | lists.known()
 
 
 def _known(
@@ -240,13 +254,12 @@ class _Cache:
 
     def store(self, read: Known, again: list[str], began: int) -> None:
         """Keeps what was read for the next process, where that is much more than is kept; ``again``: the files that were read anew."""
-        kept, lists, limit = self._kept.folders, self.lists, began - STEP_NS
+        kept, lists = self._kept.folders, self.lists
         new = sum(1 for path in again if (file := read.get(path)) and file.stamp and path.endswith(SUFFIX))
-        listed = {folder: now for folder, now in lists.listed.items() if max(now.stamp[1], now.stamp[2]) <= limit}
+        listed = _sure(lists, began)
         other = sum(1 for folder, now in listed.items() if (old := kept.get(folder)) is None or old.stamp != now.stamp)
-        if _is_little(new, len(read)) and _is_little(other, len(listed) + len(lists.same)):
+        if _is_little(new, len(read)) and _is_little(other, len(listed)):
             return
-        listed |= {folder: kept[folder] for folder in lists.same}
         from tamis.server.runtime.tools.reading_cache import Kept, store
 
         files = {
