@@ -382,7 +382,7 @@ class Words:
 
 _FENCE = re.compile(r"\s*(`{3,})\w*\s*\Z")
 _OWN_SETTING = re.compile(r"('[^'\s]+'): ")
-"""How a finding about a setting's value begins (``configuration/findings.py``)."""
+"""How a finding about a setting's value begins (``server/analysis/configuration/findings.py``)."""
 _OF_A_TOOL = re.compile(r"\*\*.{1,300}?\*\* (?:\(.{1,300}?\) of `|`)")
 """How a card begins that is about a tool or its parameter: its description is the tool author's."""
 
