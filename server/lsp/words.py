@@ -255,12 +255,12 @@ class Words:
         """The message of a finding."""
         return self._keep(code, message, lambda: self._finding(code, message))
 
-    def _finding(self, code: str, message: str) -> str | None:
-        own = _OWN_SETTING.match(message) if code == "ST804" else None
+    def _finding(self, code: str, text: str) -> str | None:
+        own = _OWN_SETTING.match(text) if code == "ST804" else None
         if own is None:
-            return only(self._findings.get(code, []), message, self.phrase)
+            return only(self._findings.get(code, []), text, self.phrase)
         # Whose fault it is stands before it: read with it, a sentence that begins with a name would have two readings.
-        told = self.phrase(message[own.end() :])
+        told = self.phrase(text[own.end() :])
         return None if told is None else f"{own[1]}：{told}"
 
     def text(self, kind: str, text: str) -> str:
@@ -532,13 +532,13 @@ def _lens_command(words: Words, command: dict[str, Any]) -> dict[str, Any]:
     told = _command(words, command)
     title, given = told.get("title"), command.get("arguments")
     first: Any = given[0] if isinstance(given, list) and given else None
-    reason = cast("dict[str, Any]", first).get("reason") if isinstance(first, dict) else None
-    if not isinstance(title, str) or not title.endswith("…") or not isinstance(reason, str):
+    english = cast("dict[str, Any]", first).get("reason") if isinstance(first, dict) else None
+    if not isinstance(title, str) or not title.endswith("…") or not isinstance(english, str):
         return told
-    if not reason.startswith(title[:-1]):
+    if not english.startswith(title[:-1]):
         return told
-    whole = words.text("titles", reason)
-    return told if whole == reason else {**told, "title": _cut(whole, len(title))}
+    whole = words.text("titles", english)
+    return told if whole == english else {**told, "title": _cut(whole, len(title))}
 
 
 def _cut(text: str, limit: int) -> str:
