@@ -46,6 +46,7 @@ NEED_TRUST = {
     rf'{_ITS_ITEM}[[protocol]\nalso = ["tma"]\n-"tma"-error]': "what the folder asks for is told as that, and not looked for",
     "tests/lsp/test_settings_faults.py::test_what_is_there_is_silent": "the folder sets policy.readRoots",
     "tests/lsp/test_settings_faults.py::test_a_misspelt_protocol_has_the_fix": "the folder sets protocol.default",
+    "tests/lsp/test_settings_faults.py::test_an_index_that_is_no_address_is_told_by_check_and_doctor": "the folder sets dependencies.indexes",
 }
 """The tests of these areas that hold only where the folder's word is the operator's, with what it says."""
 
