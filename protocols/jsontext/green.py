@@ -147,7 +147,7 @@ def python_of(green: Green) -> Json:
         return green.value
     if green.made is not None:
         return green.made
-    root: list[Json] | dict[str, Json] = {} if green.kind == "object" else []
+    root = _fresh(green.kind)
     # Kept only when all of it is there: another thread may ask for the same branch meanwhile.
     fresh: list[tuple[Branch, list[Json] | dict[str, Json]]] = [(green, root)]
     for branch, into in fresh:
@@ -163,7 +163,7 @@ def python_of(green: Green) -> Json:
                 elif value is not None:
                     part = value.made
                     if part is None:
-                        part = {} if value.kind == "object" else []
+                        part = _fresh(value.kind)
                         fresh.append((value, part))
                     into[key] = part
         else:
@@ -173,7 +173,7 @@ def python_of(green: Green) -> Json:
                 elif value is not None:
                     part = value.made
                     if part is None:
-                        part = {} if value.kind == "object" else []
+                        part = _fresh(value.kind)
                         fresh.append((value, part))
                     into.append(part)
     _keep(fresh)
@@ -237,7 +237,7 @@ def _derived(
         return False
     part = value.value if isinstance(value, Scalar) else value.made
     if part is None and isinstance(value, Branch):
-        part = {} if value.kind == "object" else []
+        part = _fresh(value.kind)
         fresh.append((value, part))
     if isinstance(into, dict):
         assert isinstance(old, dict)
@@ -277,6 +277,10 @@ def difference(old: object, new: object) -> Difference | None:
     """How a mapping differs from the one that it was made from, where that was noted."""
     entry = _noted.get(id(new))
     return entry[2] if entry is not None and entry[0] is new and entry[1] is old else None
+
+
+def _fresh(kind: NodeKind) -> list[Json] | dict[str, Json]:
+    return {} if kind == "object" else []
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, eq=False):

@@ -531,7 +531,7 @@ def _lens_command(words: Words, command: dict[str, Any]) -> dict[str, Any]:
     """As a command; a title that was cut is said anew from the whole, which its argument has, and cut again."""
     told = _command(words, command)
     title, given = told.get("title"), command.get("arguments")
-    first: Any = given[0] if isinstance(given, list) and given else None
+    first: object = cast("list[object]", given)[0] if isinstance(given, list) and given else None
     english = cast("dict[str, Any]", first).get("reason") if isinstance(first, dict) else None
     if not isinstance(title, str) or not title.endswith("…") or not isinstance(english, str):
         return told

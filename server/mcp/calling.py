@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -85,7 +85,7 @@ class Calls:
                 return handed_out.result
             raise _unknown_state("it was never given, is used, or has expired")
         told = Told(self._server, request, peer, tool.tool_id, meta.get("progressToken"))
-        result = await self._run(request, peer, runtime, tool, args or {}, meta, answered, told)
+        result = await self._run(request, peer, runtime, tool, cast("dict[str, Any]", args or {}), meta, answered, told)
         if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
             asked = msgspec.convert(result.approval, ApprovalRequest)
             input_request = input_required(asked, tool.manifest.display_name, peer, choices)

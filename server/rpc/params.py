@@ -7,7 +7,7 @@ handler. Must not know what a method does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
@@ -169,7 +169,7 @@ def read_request(kind: type[P], params: Any) -> tuple[P, list[Problem]]:
 
 
 @contextmanager
-def meaning(problems: list[Problem]) -> Iterator[None]:
+def meaning(problems: list[Problem]) -> Generator[None]:
     """Has an error about params ask whether a member that was not read was meant as one that was."""
     try:
         yield

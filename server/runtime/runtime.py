@@ -139,8 +139,9 @@ class Runtime(InForce):
     ) -> CallContext:
         """What a call runs under that comes in now: the same for every face. ``asking``: further fields of ``Asking``."""
         model, trail = _of_calls()
-        if self._log is None:
-            self._log = trail.Log(self.log_level, self.settings.log_format, self.log_writer)
+        log = self._log
+        if log is None:
+            log = self._log = trail.Log(self.log_level, self.settings.log_format, self.log_writer)
         loaded = self.loaded
         return model.CallContext(
             registry=self.registry,
@@ -152,7 +153,7 @@ class Runtime(InForce):
                 on_output=on_output, on_progress=on_progress, on_event=on_event, afterwards=afterwards
             ),
             asking=model.Asking(ask=ask, **asking),
-            services=self._call_services(self._log),
+            services=self._call_services(log),
             cancelled=cancelled,
             caller=caller or trail.Caller(),
             trace=trace,

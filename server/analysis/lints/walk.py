@@ -81,6 +81,9 @@ def _target(root: JsonNode, ref: str) -> JsonNode | None:
     return root.at(from_pointer(ref[1:]))
 
 
+_NOTHING: dict[object, object] = {}
+
+
 class _Walk:
     """One walk over a schema. ``where`` names a container among those of the document, for what is remembered of the last walk."""
 
@@ -165,8 +168,8 @@ class _Walk:
         for i, green in enumerate(branch.values):
             if not isinstance(green, Branch):
                 continue
-            memo = green.memo
-            part: Any = memo.get(key) if memo and depth <= MAX_DEPTH else None
+            memo = green.memo or _NOTHING
+            part: Any = memo.get(key) if depth <= MAX_DEPTH else None
             if part is not None and parameters and branch.shapes:
                 shape = branch.shapes[i]
                 own: Any = memo.get(_parameter_key(branch.keys[i], shape if isinstance(shape, int) else shape[2]))

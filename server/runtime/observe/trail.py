@@ -88,8 +88,7 @@ class Log:
     def _text(self, level: Level, what: str, fields: Mapping[str, Any]) -> str:
         parts = [what]
         for name, value in fields.items():
-            kind = type(value)
-            parts.append(f"{name}={value}" if kind is str or kind is int else f"{name}={_shown(value)}")
+            parts.append(f"{name}={value}" if type(value) is str or type(value) is int else f"{name}={_shown(value)}")
         text = " ".join(parts)
         lost = f" ({self._dropped} lines before this one were dropped)" if self._dropped else ""
         return visible_line(f"tamis: {level}: {text[:_MAX_LINE_CHARS]}{lost}")
@@ -214,10 +213,9 @@ class Trail:
         for name, value in fields.items():
             # of what is false only zero and False say something
             if value or value == 0:
-                kind = type(value)
-                if kind is str:
+                if type(value) is str:
                     kept[name] = redacted_text(value, secrets)
-                elif kind in _PLAIN or (kind is Redacted and not secrets):
+                elif type(value) in _PLAIN or (type(value) is Redacted and not secrets):
                     kept[name] = value
                 else:
                     kept[name] = redacted(value, secrets)

@@ -273,9 +273,10 @@ def _parsed(path: str, name: str, data: bytes) -> Source:
         return _unread(path, f"is larger than {MAX_FILE_BYTES} bytes", data)
     try:
         text = data.decode("utf-8-sig")
-        return _source(name, tomllib.loads(text), path, data)
     except UnicodeDecodeError as error:
         return _unread(path, f"is no TOML: {error}", data)
+    try:
+        return _source(name, tomllib.loads(text), path, data)
     except (RecursionError, ValueError) as error:  # numbers of thousands of digits are no TOMLDecodeError
         from tamis.protocols.tomltext import syntax_fault
 

@@ -114,8 +114,9 @@ function M.attached(buffer)
   local client = vim.lsp.get_clients({ bufnr = buffer, name = 'tamis' })[1]
   if not client and M.client(buffer) then
     vim.notify(
-      ("Tamis: the server is not attached to this buffer (filetype '%s'), so that no call in it is found. It attaches to texts below a folder with "):format(vim.bo[buffer].filetype)
-        .. 'tools or a tamis.toml, and anywhere after `:set filetype=tam` (vcp, toolaction); see :checkhealth tamis',
+      ("Tamis: the server is not attached to this buffer (filetype '%s'), so that no call in it is found. It attaches to texts below a folder with "):format(
+        vim.bo[buffer].filetype
+      ) .. 'tools or a tamis.toml, and anywhere after `:set filetype=tam` (vcp, toolaction); see :checkhealth tamis',
       vim.log.levels.WARN
     )
   end
