@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints or writes the definitions; exit code 1 when a tool is not there, a definition not registered or a file not written."""
+    """Prints or writes the definitions; exit code 1 when a tool is not there or a file cannot be written."""
     try:
         root = root_of(arguments.root)
         if arguments.force and not arguments.out:
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def chosen(runtime: Runtime, names: list[str]) -> tuple[list[Tool], bool]:
-    """The tools, and whether one was not found or, where all are asked for, not registered."""
+    """The tools, and whether one was not found. Where all are asked for, what is not registered is told."""
     from tamis.protocols.suggest import best, hint
     from tamis.server.runtime.texts.exports import newest
     from tamis.server.runtime.tools.listing import in_inventory
@@ -92,14 +92,14 @@ def chosen(runtime: Runtime, names: list[str]) -> tuple[list[Tool], bool]:
                 warn(f"no tool '{name}'{near} (`tamis list` shows the registered ones)")
         kept = {(tool.tool_id, tool.manifest.version): tool for tool in by_name.values() if tool is not None}
         return list(kept.values()), None in by_name.values()
-    lacks = tell_unregistered(runtime)
+    tell_unregistered(runtime)
     every = newest(runtime.registry.tools)
     shown = [tool for tool in every if tool.callable and in_inventory(tool, runtime.agent, runtime.registry)]
     if len(shown) < len(every):
         warn(f"{len(every) - len(shown)} tools that agents may not call are left out; name them to export them")
     if not every:
         warn(f"no tools below {runtime.root}; `tools` in tamis.toml names the folders to search")
-    return shown, lacks
+    return shown, False
 
 
 def _exported(runtime: Runtime, tools: list[Tool], target: str) -> list[Description]:

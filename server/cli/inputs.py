@@ -172,16 +172,13 @@ def tell_settings(loaded: LoadedSettings, problems: Iterable[str] | None = None)
             warn(line)
 
 
-def tell_unregistered(runtime: Runtime) -> bool:
-    """Says each definition that is wrong with its place on stderr; whether one is not registered."""
-    lacks = False
+def tell_unregistered(runtime: Runtime) -> None:
+    """Says each definition that is wrong with its place on stderr."""
     for error in runtime.registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
         registered = runtime.registry.get(error.tool_id) if error.tool_id else None
         stands = registered is not None and registered.path == error.path
-        lacks = lacks or not stands
         warn(f"{short_path(error.path, runtime.root)}{place}: {'' if stands else 'not registered: '}{error.message}")
-    return lacks
 
 
 def short_path(path: str, root: object) -> str:

@@ -677,9 +677,9 @@ def test_call_json_with_a_fault_is_told_and_nothing_is_run(root: Path) -> None: 
 def test_what_gives_the_sound_rest_ends_with_0_and_check_with_1(root: Path) -> None:
     """The interface's table of exit codes: each command names what is wrong, and `check` and `parse --jsonl` fail for it."""
     (root / "torn.tool.json").write_text('{"toolId": "a:b", ')
-    for code, command in ((0, ["list"]), (0, ["list", "--json"]), (0, ["prompt"]), (1, ["export", "mcp"])):
+    for command in (["list"], ["list", "--json"], ["prompt"], ["export", "mcp"]):
         done = tamis(*command, cwd=root)
-        assert (done.returncode, "torn.tool.json:1:17: not registered" in done.stderr) == (code, True), command
+        assert (done.returncode, "torn.tool.json:1:17: not registered" in done.stderr) == (0, True), command
         assert "echo" in done.stdout
     assert tamis("check", cwd=root).returncode == 1
     (root / "log.jsonl").write_text('{"text": "hi"}\n{"te\n')
