@@ -137,7 +137,7 @@ def find_setpriv() -> str:
     """The program that gives up root. Raises `Unavailable`."""
     global _setpriv
     known = _setpriv
-    if known is not None and known.is_same:
+    if known is not None and known.path in _SETPRIV[:1] and known.is_same:
         return known.real
     for path in _SETPRIV:
         if os.access(path, os.X_OK):
