@@ -11,7 +11,7 @@ from typing import Any
 from tamis.sandbox.network.egress import Budgets, Egress
 
 OPEN = ("127.0.0.0/8",)
-SHORT = Budgets(head_seconds=0.3, connect_seconds=0.5, idle_seconds=0.3)
+SHORT = Budgets(head_seconds=1.0, connect_seconds=1.0, idle_seconds=0.3)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
 CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 

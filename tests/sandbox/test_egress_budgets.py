@@ -13,9 +13,12 @@ from tests.sandbox.client_hello import client_hello
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
 
 
+IMPATIENT = Budgets(head_seconds=0.3, connect_seconds=1.0, idle_seconds=0.3)
+
+
 def test_half_a_request_then_silence_is_closed() -> None:
     async def test() -> None:
-        async with bench() as at:
+        async with bench(budgets=IMPATIENT) as at:
             began = asyncio.get_running_loop().time()
             answer = await at.say(b"GET http://a.b/ HT")
             assert answer.startswith(b"HTTP/1.1 400 ") and b"within 0.3 seconds" in answer
@@ -26,7 +29,7 @@ def test_half_a_request_then_silence_is_closed() -> None:
 
 def test_slow_head_is_closed_at_the_deadline_however_it_trickles() -> None:
     async def test() -> None:
-        async with bench() as at:
+        async with bench(budgets=IMPATIENT) as at:
             began = asyncio.get_running_loop().time()
             answer = await at.say(*[b"X"] * 20, gap=0.05)
             assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
