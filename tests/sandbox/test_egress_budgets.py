@@ -12,7 +12,6 @@ from tamis.sandbox.network.egress import Budgets, Egress
 from tests.sandbox.client_hello import client_hello
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
 
-
 IMPATIENT = Budgets(head_seconds=0.3, connect_seconds=1.0, idle_seconds=0.3)
 
 
