@@ -4,7 +4,9 @@ import * as vscode from "vscode";
 import {
   CloseAction,
   ErrorAction,
+  ErrorCodes,
   LanguageClient,
+  ResponseError,
   State,
   type ClientCapabilities,
   type ErrorHandler,
@@ -13,7 +15,7 @@ import {
 } from "vscode-languageclient/node";
 import { Approvals } from "./approvals";
 import type { Command } from "./commands";
-import { afterDeath, mismatch, PATTERNS, toolsOf, words } from "./pure";
+import { afterDeath, isGone, mismatch, PATTERNS, toolsOf, words } from "./pure";
 import { Runs } from "./runs";
 import { findServer, type ServerCommand } from "./server";
 import { registerMcp } from "./mcp";
@@ -59,6 +61,15 @@ function traced(log: vscode.LogOutputChannel): vscode.LogOutputChannel {
     onDidChangeLogLevel: { value: changed },
     trace: { value: (text: string) => log.info(text) },
   }) as vscode.LogOutputChannel;
+}
+
+/** A request that the server's end was quicker than fails in silence, as one that it ended does: the editor hides what matters among many messages. */
+class Client extends LanguageClient {
+  override handleFailedRequest<T>(...given: Parameters<LanguageClient["handleFailedRequest"]>): T {
+    const [type, token, error, otherwise, ...how] = given;
+    if (error instanceof ResponseError && error.code === ErrorCodes.MessageWriteError) return otherwise as T;
+    return super.handleFailedRequest(type, token, error, otherwise as T, ...how);
+  }
 }
 
 /** What the client can do beyond the protocol. */
@@ -249,7 +260,7 @@ class Session implements Main {
         },
       },
     };
-    const client = new LanguageClient("tamis", "Tamis Language Server", { command: server.command, args: server.args }, options);
+    const client = new Client("tamis", "Tamis Language Server", { command: server.command, args: server.args }, options);
     client.registerFeature(new Offered());
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Running) this.greet(client);
@@ -302,7 +313,8 @@ class Session implements Main {
 
   private restartPolicy(): ErrorHandler {
     return {
-      error: (_error, _message, count) => ({ action: (count ?? 0) <= 3 ? ErrorAction.Continue : ErrorAction.Shutdown }),
+      error: (error, _message, count) =>
+        isGone(error) ? { action: ErrorAction.Continue, handled: true } : { action: (count ?? 0) <= 3 ? ErrorAction.Continue : ErrorAction.Shutdown },
       closed: () => {
         const { deaths, restart } = afterDeath(this.deaths, Date.now());
         this.deaths = deaths;

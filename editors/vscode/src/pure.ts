@@ -200,6 +200,13 @@ export function afterDeath(deaths: readonly number[], now: number, most = 4, wit
   return { deaths: counted, restart: counted.length <= most };
 }
 
+const GONE: readonly unknown[] = ["EPIPE", "ECONNRESET", "ERR_STREAM_DESTROYED", "ERR_STREAM_WRITE_AFTER_END"];
+
+/** Whether an error of the connection only says that the server is gone: its end is told by itself, once. */
+export function isGone(error: unknown): boolean {
+  return typeof error === "object" && error !== null && "code" in error && GONE.includes(error.code);
+}
+
 /** What stands before the output of a run, and behind it. */
 export function header(what: string, run: string): string {
   return `── ${what} #${run} ──`;

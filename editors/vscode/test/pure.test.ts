@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expand } from "../src/braces.cjs";
-import { afterDeath, denials, fits, header, hostOf, isOurs, mismatch, readArguments, reply, runOf, seconds, shortened, toolsOf, typed, virtualScheme, words, wrongWith, type FormField, type FormValue } from "../src/pure";
+import { afterDeath, denials, fits, header, hostOf, isGone, isOurs, mismatch, readArguments, reply, runOf, seconds, shortened, toolsOf, typed, virtualScheme, words, wrongWith, type FormField, type FormValue } from "../src/pure";
 import answers from "./answers.json";
 
 const REQUEST = {
@@ -48,6 +48,11 @@ test("a server that dies is started four times in three minutes", () => {
   });
   assert.deepEqual(restarts, [true, true, true, true, false]);
   assert.equal(afterDeath(deaths, 10 * 60 * 1000).restart, true);
+});
+
+test("only what says that the server is gone is left to its end", () => {
+  for (const code of ["EPIPE", "ERR_STREAM_DESTROYED"]) assert.equal(isGone(Object.assign(new Error("write"), { code })), true, code);
+  for (const other of [new Error("bad header"), Object.assign(new Error("x"), { code: "EACCES" }), undefined, null, "EPIPE"]) assert.equal(isGone(other), false);
 });
 
 test("an answer that a question does not have is no answer", () => {
