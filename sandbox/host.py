@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
-
+from tamis.sandbox.interpreters import FoundFile
 from tamis.sandbox.job import Binary, Layout
 from tamis.sandbox.model import Unavailable
 
@@ -26,8 +24,6 @@ _SHARED = (
 )
 _KERNEL = ("/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
 _SETPRIV = ("/usr/bin/setpriv", "/bin/setpriv")
-_SETTLED_NS = 2_000_000_000
-"""A file that changed within so many nanoseconds may change again without a clock that shows it: those of file systems are coarse."""
 _NSENTER = ("/usr/bin/nsenter", "/bin/nsenter")
 
 INSTALL_BWRAP = (
@@ -98,36 +94,6 @@ def find_nsjail() -> Binary:
     if system.is_file() and os.access(system, os.X_OK):
         return Binary(str(system))
     raise Unavailable("nsjail was not found", INSTALL_NSJAIL)
-
-
-class FoundFile(msgspec.Struct, frozen=True):
-    """A file that was found by a path, and how both looked; to look again costs as much as the kernel's answer about them."""
-
-    path: str
-    real: str
-    identity: tuple[int, ...]
-
-    @classmethod
-    def of(cls, path: str, real: str) -> FoundFile | None:
-        """None where the two are not the same file, or where it changed so lately that a further change could look the same."""
-        identity = _identity(path)
-        if identity is None or _identity(real) != identity or time.time_ns() - identity[-1] < _SETTLED_NS:
-            return None
-        return cls(path, real, identity)
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both still lead to the file, and nothing of it has changed."""
-        return _identity(self.path) == self.identity and _identity(self.real) == self.identity
-
-
-def _identity(path: str) -> tuple[int, ...] | None:
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    # the time of change last: unlike the time of modification, nobody can set it back
-    return (facts.st_dev, facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 _setpriv: FoundFile | None = None
