@@ -9,9 +9,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from tamis.sandbox.interpreters import FoundFile
 from tamis.sandbox.job import Binary, Layout
 from tamis.sandbox.model import Unavailable
+from tamis.sandbox.shims import FoundFile
 
 _ROOT_NAMES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SHARED = (

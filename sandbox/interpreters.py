@@ -13,7 +13,6 @@ import platform
 import re
 import stat
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from itertools import chain
@@ -23,7 +22,7 @@ import msgspec
 
 from tamis.sandbox.model import PROGRAM, Interpreter, Interpreters, Language, lacks
 from tamis.sandbox.paths.never import shown_fault
-from tamis.sandbox.shims import behind_shim, is_program
+from tamis.sandbox.shims import FoundFile, behind_shim, is_program
 
 MIN_PYTHON = (3, 9)
 MIN_NODE = 18
@@ -42,40 +41,6 @@ _SYSTEM_PYTHON = "/usr/bin/python3"
 _SYSTEM_BIN = ("/usr/bin/", "/usr/local/bin/")
 _CONFIG_BYTES = 65_536
 _TITLES: dict[Language, str] = {"python": "Python", "nodejs": "Node.js", "bun": "bun"}
-
-
-_SETTLED_NS = 2_000_000_000
-"""A file that changed within so many nanoseconds may change again without a clock that shows it: those of file systems are coarse."""
-
-
-class FoundFile(msgspec.Struct, frozen=True):
-    """A file that was found by a path, and how both looked; to look again costs as much as the kernel's answer about them."""
-
-    path: str
-    real: str
-    identity: tuple[int, ...]
-
-    @classmethod
-    def of(cls, path: str, real: str) -> FoundFile | None:
-        """None where the two are not the same file, or where it changed so lately that a further change could look the same."""
-        identity = _identity(path)
-        if identity is None or _identity(real) != identity or time.time_ns() - identity[-1] < _SETTLED_NS:
-            return None
-        return cls(path, real, identity)
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both still lead to the file, and nothing of it has changed."""
-        return _identity(self.path) == self.identity and _identity(self.real) == self.identity
-
-
-def _identity(path: str) -> tuple[int, ...] | None:
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    # the time of change last: unlike the time of modification, nobody can set it back
-    return (facts.st_dev, facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 class Missing(msgspec.Struct, frozen=True):

@@ -1,14 +1,15 @@
-"""What stands behind a version manager's shim, read from the manager's own files and never asked of the shim.
+"""Which program a path leads to: whether it is still the one that was found, and what stands behind a version manager's shim.
 
-A shim would be started outside the sandbox to tell, with the operator's variables. The layouts of the common managers are
-plain: pyenv (and nodenv), asdf, mise, volta, snap. The version is the operator's global one; a `.python-version` or
-`.tool-versions` of the folder where Tamis is started has no say. A wrapper of another kind is refused with a remedy.
+A shim is never asked, for it would be started outside the sandbox to tell, with the operator's variables: the manager's own files are read.
+The layouts of the common managers are plain: pyenv (and nodenv), asdf, mise, volta, snap. The version is the operator's global one; a
+`.python-version` or `.tool-versions` of the folder where Tamis is started has no say. A wrapper of another kind is refused with a remedy.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -25,6 +26,40 @@ _TOOLS: dict[Language, tuple[str, ...]] = {
     "bun": ("bun",),
 }
 _PROGRAMS: dict[Language, tuple[str, ...]] = {"python": ("python3", "python"), "nodejs": ("node",), "bun": ("bun",)}
+
+
+_SETTLED_NS = 2_000_000_000
+"""A file that changed within so many nanoseconds may change again without a clock that shows it: those of file systems are coarse."""
+
+
+class FoundFile(msgspec.Struct, frozen=True):
+    """A file that was found by a path, and how both looked; to look again costs as much as the kernel's answer about them."""
+
+    path: str
+    real: str
+    identity: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: str, real: str) -> FoundFile | None:
+        """None where the two are not the same file, or where it changed so lately that a further change could look the same."""
+        identity = _identity(path)
+        if identity is None or _identity(real) != identity or time.time_ns() - identity[-1] < _SETTLED_NS:
+            return None
+        return cls(path, real, identity)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both still lead to the file, and nothing of it has changed."""
+        return _identity(self.path) == self.identity and _identity(self.real) == self.identity
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    # the time of change last: unlike the time of modification, nobody can set it back
+    return (facts.st_dev, facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 def behind_shim(path: str, language: Language) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import host, interpreters
+from tamis.sandbox import host, interpreters, shims
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreter, Interpreters, Unavailable
 
@@ -16,14 +16,14 @@ from tamis.sandbox.model import Interpreter, Interpreters, Unavailable
 def settled(path: Path) -> None:
     """Waits until a change of a file shows in its times."""
     deadline = time.monotonic() + 10
-    while time.time_ns() - path.stat().st_ctime_ns < interpreters._SETTLED_NS:
+    while time.time_ns() - path.stat().st_ctime_ns < shims._SETTLED_NS:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreters, "_SETTLED_NS", 20_000_000)
+    monkeypatch.setattr(shims, "_SETTLED_NS", 20_000_000)
     monkeypatch.setattr(interpreters, "_known", {})
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_changed_is_not_the_one_that_was_found(tmp_path: Path, quick
     link = tmp_path / "program"
     link.symlink_to(real)
     settled(real)
-    kept = interpreters.FoundFile.of(str(link), str(real))
+    kept = shims.FoundFile.of(str(link), str(real))
     assert kept is not None
     assert kept.is_same
     before = real.stat()
@@ -109,7 +109,7 @@ def test_a_file_that_changed_is_not_the_one_that_was_found(tmp_path: Path, quick
 def test_a_file_that_changed_just_now_is_not_kept(tmp_path: Path) -> None:
     file = tmp_path / "program"
     file.write_bytes(b"one")
-    assert interpreters.FoundFile.of(str(file), str(file)) is None
+    assert shims.FoundFile.of(str(file), str(file)) is None
 
 
 def test_the_program_that_gives_up_root_is_looked_for_again_when_it_changed(
