@@ -211,12 +211,12 @@ export async function secondWindow(newWindow, config) {
     await page.locator(".settings-editor .settings-header .monaco-editor").first().click();
     await page.keyboard.type("@ext:tamis.tamis");
     await page.locator(".settings-editor .setting-item-contents", { hasText: "What of the traffic" }).first().waitFor();
-    await page.keyboard.press("Escape");
-    await hidePanel();
     // A group has its count a moment after its name.
     await page.locator(".settings-editor .settings-toc-container .monaco-list-row", { hasText: /Running\s*\(\d+\)/ }).first().waitFor();
+    const told = { count: await page.locator(".settings-count-widget").first().innerText(), groups: await texts(".settings-editor .settings-toc-container .monaco-list-row") };
+    await hidePanel();
     await picture("settings");
-    return { count: await page.locator(".settings-count-widget").first().innerText(), groups: await texts(".settings-editor .settings-toc-container .monaco-list-row") };
+    return told;
   });
 
   await step("channel", async () => {
