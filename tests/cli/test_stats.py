@@ -105,6 +105,7 @@ def test_the_model_is_looked_for_where_it_is_said(tamis: Tamis) -> None:
     assert list(done.json()["models"]) == ["q"] and done.json()["models"]["q"]["executable"] == 1
 
 
+@pytest.mark.slow
 def test_the_page_goes_to_standard_output(tamis: Tamis) -> None:
     done = tamis("stats", "--html", "-", log(tamis))
     assert done.code == 0
@@ -127,11 +128,13 @@ def test_a_place_where_no_page_can_be_written_is_said_before_anything_is_read(
     assert (done.code, why in done.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_written_is_a_message(tamis: Tamis) -> None:
     done = tamis("stats", "--html", "/dev/full", log(tamis))
     assert (done.code, done.err) == (2, "tamis: --html: cannot write '/dev/full': No space left on device\n")
 
 
+@pytest.mark.slow
 def test_half_of_a_character_in_a_name_does_not_end_the_page(tamis: Tamis) -> None:
     path = log(tamis)
     path.write_text('{"text": "<ACTION><t:x><p>1</p></t:x></ACTION>", "model": "m\\ud800"}\n')
