@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from tests.node_runtime import npm
 
 
 def kept(name: str, fill: Callable[[Path], bool]) -> Path | None:
@@ -28,6 +33,24 @@ def kept(name: str, fill: Callable[[Path], bool]) -> Path | None:
         made.rename(folder)
     except OSError:  # another run was quicker
         shutil.rmtree(made)
+    return folder
+
+
+def package(spec: str) -> Path:
+    """The folder that npm installed ``name@version`` into; the test is skipped, with npm's reason, where it cannot."""
+    refused = ""
+
+    def fill(folder: Path) -> bool:
+        nonlocal refused
+        try:
+            npm("install", "--ignore-scripts", "--no-audit", "--no-fund", spec, cwd=folder)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            refused = str(error)[-300:]
+        return not refused
+
+    folder = kept(spec.replace("@", "-").replace("/", "-").strip("-"), fill)
+    if folder is None:
+        pytest.skip(f"npm cannot install {spec}: {refused}")
     return folder
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.editors.neovim import ECHO, PLUGIN, neovim
 from tests.editors.neovim_screen import Screen
-from tests.editors.npm import kept
-from tests.node_runtime import NODE, npm
+from tests.editors.npm import package
+from tests.node_runtime import NODE
 
 __all__ = ["neovim"]
 
@@ -123,20 +123,7 @@ finish(0)
 @pytest.fixture(scope="module")
 def json_server() -> Path:
     """The JSON server of VS Code, as npm has it."""
-    refused = ""
-
-    def fill(folder: Path) -> bool:
-        nonlocal refused
-        try:
-            npm("install", "--ignore-scripts", "--no-audit", "--no-fund", SERVERS, cwd=folder)
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            refused = str(error)[-300:]
-        return not refused
-
-    folder = kept(SERVERS.replace("@", "-"), fill)
-    if folder is None:
-        pytest.skip(f"npm cannot install {SERVERS}: {refused}")
-    return folder / "node_modules" / "vscode-langservers-extracted" / "bin" / "vscode-json-language-server"
+    return package(SERVERS) / "node_modules" / "vscode-langservers-extracted" / "bin" / "vscode-json-language-server"
 
 
 @pytest.fixture(scope="module", params=["jsonls", "tamis"])

@@ -14,8 +14,8 @@ import pytest
 
 from tests.editors.neovim import PLUGIN, version_of
 from tests.editors.neovim_screen import Screen
-from tests.editors.npm import kept
-from tests.node_runtime import NODE, npm
+from tests.editors.npm import package
+from tests.node_runtime import NODE
 
 FORMATTER = "@johnnymorganz/stylua@2.5.2"
 # Gives the files that the formatter would write otherwise, with what it would write.
@@ -46,20 +46,7 @@ def sources() -> list[Path]:
 @pytest.fixture(scope="module")
 def formatter() -> Path:
     """The library of stylua, as npm has it."""
-    refused = ""
-
-    def fill(folder: Path) -> bool:
-        nonlocal refused
-        try:
-            npm("install", "--ignore-scripts", "--no-audit", "--no-fund", FORMATTER, cwd=folder)
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            refused = str(error)[-300:]
-        return not refused
-
-    folder = kept("stylua-2.5.2", fill)
-    if folder is None:
-        pytest.skip(f"npm cannot install {FORMATTER}: {refused}")
-    return folder / "node_modules" / "@johnnymorganz" / "stylua"
+    return package(FORMATTER) / "node_modules" / "@johnnymorganz" / "stylua"
 
 
 def formatted_otherwise(formatter: Path, folder: Path, *files: Path) -> dict[str, str]:
