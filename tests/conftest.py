@@ -8,6 +8,7 @@ import re
 import signal
 import tempfile
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--fast"):
         settings.load_profile("fast")
         config.pluginmanager.import_plugin("tests.fast")
+    if (ROOT / "pyproject.toml").is_file():  # not in the copy that an ordinary user runs
+        config.pluginmanager.import_plugin("tests.spent")
     # A tool run must see the same machine in every test, whoever starts the suite.
     os.environ.pop("TAMIS_ROOT", None)
     # Nor write into the state of whoever starts it.
@@ -54,34 +57,42 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(state.cleanup)
 
 
-SHARED = re.compile(r"^tests/protocols/.*::test_\w*(?:linear|grows)\w*\[")
-"""Measurements of growth: one for each kind of hostile text, seconds each."""
-
-
-BOTH_USERS = re.compile(r"(?:^|/)sandbox/test_(?:faults|corpus|lifecycle|layers|pool|chaos|network_clients)\.py::")
-"""Cases that take minutes and that root has run whole when an ordinary user's turn comes."""
-
-
 FIRST = ("tests/sandbox/test_as_user.py", "tests/editors/test_vscode.py", "tests/lsp/test_markers.py")
 """Files that take minutes: begun first, so that no worker is left alone with one at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the growth measurements CI takes a share, the same one each time; ``--long`` and naming a file takes them all."""
-    share = int(os.environ.get("TAMIS_TEST_SHARE") or 1)
-    other = pytest.mark.skip(reason="another share of what root has run whole: --long runs it all as this user too")
-    for item in items if share > 1 else ():
-        if BOTH_USERS.search(item.nodeid) and zlib.crc32(item.nodeid.encode()) % share:
-            item.add_marker(other)
+    """Leaves to ``--long`` what is marked `long`, and of what is marked `share(n)` all but one in n, the same one each time.
+
+    ``--long`` and naming a file run everything.
+    """
     items.sort(key=lambda item: next((i for i, name in enumerate(FIRST) if item.nodeid.startswith(name)), len(FIRST)))
-    if config.getoption("--long") or any("::" in arg or arg.endswith(".py") for arg in config.args):
+    if any("::" in arg or arg.endswith(".py") for arg in config.args):
         return
-    turn = pytest.mark.skip(
-        reason="another share of the growth measurements: --long, or naming the file, runs them all"
-    )
-    for item in items:
-        if SHARED.match(item.nodeid) and zlib.crc32(item.nodeid.encode()) % 8:
-            item.add_marker(turn)
+    left = [item for item in items if _is_left_to_long(item)]
+    counts = Counter(item.nodeid.partition("::")[0] for item in left)
+    config.left_to_long = counts  # type: ignore[attr-defined]  # `spent.py` prints it
+    output = getattr(config, "workeroutput", None)
+    if output is not None:
+        output["left"] = dict(counts)
+    if left and not config.getoption("--long"):
+        chosen = set(left)
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in chosen]
+
+
+BOTH_USERS = re.compile(r"(?:^|/)sandbox/test_(?:faults|corpus|lifecycle|layers|pool|chaos|network_clients)\.py::")
+"""Cases that root has run whole when an ordinary user's turn comes (`TAMIS_TEST_SHARE`)."""
+
+
+def _is_left_to_long(item: pytest.Item) -> bool:
+    share = item.get_closest_marker("share")
+    both = int(os.environ.get("TAMIS_TEST_SHARE") or 1)
+    if both > 1 and BOTH_USERS.search(item.nodeid) and zlib.crc32(item.nodeid.encode()) % both:
+        return True
+    if share is not None and zlib.crc32(item.nodeid.encode()) % share.args[0]:
+        return True
+    return item.get_closest_marker("long") is not None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

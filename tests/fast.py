@@ -2,19 +2,19 @@
 
 A test file is pure when neither it, nor a helper that it imports, nor its folder's ``conftest.py`` imports at its top a module that
 starts a process, listens or waits. Of the pure files, tests marked ``slow``, the seeded volumes (fixture ``is_long``) and the
-measurements of growth are left out. What starts a process or sleeps all the same, or takes too long, fails and is told what to do.
+measurements of growth are left out. A test that starts a process or sleeps all the same fails and says what to do.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-import sys
-import time
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from tests.spent import events
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTS_OR_WAITS = re.compile(
@@ -25,19 +25,6 @@ _HELPERS = re.compile(r"(?m)^(?:from (tests[\w.]*) import (\([^)]*\)|[^\n]*)|imp
 _GROWTH = re.compile(r"linear|grows|growth")
 MARKERS = ROOT / "tests" / "lsp" / "test_markers.py"
 """Its tests of the analyses are pure; those over the wire are not."""
-
-EVENTS = {
-    "subprocess.Popen",
-    "os.fork",
-    "os.forkpty",
-    "os.posix_spawn",
-    "os.exec",
-    "os.system",
-    "socket.__new__",
-    "time.sleep",
-}
-MAX_SECONDS = 3.0
-"""Processor time of one test. Few take a tenth of it."""
 
 
 @functools.cache
@@ -90,29 +77,13 @@ def _is_quick(item: pytest.Item) -> bool:
     return not slow and not _GROWTH.search(item.originalname)
 
 
-_happened: list[str] = []
-_watching = False
-
-
-def _watch(event: str, args: tuple[object, ...]) -> None:
-    if _watching and event in EVENTS and args != (0,):
-        _happened.append(event)
-
-
-sys.addaudithook(_watch)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    global _watching
-    del _happened[:]
-    _watching, started = True, time.process_time()
-    try:
-        result = yield
-    finally:
-        _watching = False
-    seconds = time.process_time() - started
-    advice = "mark it `slow`, so that ./test --fast leaves it out (tests/README.md)"
-    assert not _happened, f"this test is no part of a quick look ({_happened[0]}): {advice}"
-    assert seconds < MAX_SECONDS, f"this test took {seconds:.1f} s of processor time: {advice}"
+    already = len(events())
+    result = yield
+    happened = events()[already:]
+    assert not happened, (
+        f"this test is no part of a quick look ({happened[0]}): "
+        "mark it `slow`, so that ./test --fast leaves it out (tests/README.md)"
+    )
     return result

@@ -155,11 +155,13 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_grows_with_the_hostile_text(name: str) -> None:
     assert growth(HOSTILE[name], read_text, 250) <= 8
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", ["nested tags", "comment dashes"])
 def test_strict_reading_is_linear_too(name: str) -> None:
     assert growth(HOSTILE[name], strict, 250) <= 8

@@ -105,6 +105,7 @@ def test_every_spoiled_block_is_given_back(is_long: bool) -> None:
         check(read_text(block.text, "action", ReadOptions(complete=block.complete)))
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize(
     "name", ["CDATA sections", "comments", "nested closed", "stray closers", "parameters", "big CDATA"]
 )

@@ -356,11 +356,13 @@ UNITS = {
 }
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", UNITS)
 def test_time_grows_with_the_text(name: str) -> None:  # ruling 10
     assert growth(lambda n: UNITS[name] * n, read_text, 300) <= 8
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", UNITS)
 def test_a_stream_stays_linear(name: str) -> None:  # rulings 10 11
     def feed(text: str) -> None:

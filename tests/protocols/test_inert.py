@@ -234,6 +234,7 @@ HOSTILE_RUNS = (
 )
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("piece", HOSTILE_RUNS)
 def test_inert_is_linear(piece: str, is_long: bool) -> None:
     """Issue 14, bad input: an observation full of markers, 64 MB in the long form."""

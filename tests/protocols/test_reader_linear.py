@@ -9,6 +9,7 @@ from tests.growth import growth
 from tests.protocols.hostile_texts import STRESS, _value
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", STRESS)
 def test_time_grows_with_the_text(name: str) -> None:  # ruling 10
     # Past the cap on parameters a block is rejected by the tolerant path: compare like with like.

@@ -60,12 +60,14 @@ def test_bad_input_is_answered_and_gives_the_calls_that_it_holds(name: str) -> N
         assert codes(text)
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", BAD)
 def test_time_grows_with_bad_input(name: str) -> None:
     size, build, _ = BAD[name]
     assert growth(build, read, max(100, size // 16)) <= 8
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", ["escaped openers", "half marks", "fenced blocks", "TAM closers"])
 def test_repairing_and_explaining_bad_input_is_linear_too(name: str) -> None:
     size, build, _ = BAD[name]

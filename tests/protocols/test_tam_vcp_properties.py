@@ -153,6 +153,7 @@ STRESS: dict[str, tuple[int, Callable[[int], str]]] = {
 }
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", STRESS)
 def test_ruling_10_time_grows_with_the_size_of_the_text(name: str) -> None:
     n, build = STRESS[name]

@@ -198,6 +198,7 @@ def test_numbers_of_thousands_of_digits_are_errors() -> None:
     assert read_toml("a = " + "1" * 5000).errors
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize(
     "part",
     [

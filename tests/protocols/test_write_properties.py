@@ -219,6 +219,7 @@ def test_deep_and_endless_values_are_refused_with_a_sentence(form: tuple[str, Sh
     assert sys.getrecursionlimit() >= 1_000
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_a_thousand_calls_are_written_in_linear_time(form: tuple[str, Shape]) -> None:
     calls = [PlainCall("T", {"value": f"{n} < x"}) for n in range(1_000)]
