@@ -52,7 +52,7 @@ def http(folder: Path) -> Iterator[HttpServer]:
 
 def raw(http: HttpServer, lines: str, body: bytes) -> bytes:
     """The answer to bytes of a client that need not keep to HTTP."""
-    with socket.create_connection(("127.0.0.1", http.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", http.port)) as connection:
         connection.sendall((HEAD.format(port=http.port) + lines + "\r\n").encode() + body)
         connection.shutdown(socket.SHUT_WR)
         pieces: list[bytes] = []
