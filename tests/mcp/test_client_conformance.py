@@ -36,7 +36,18 @@ def suite() -> Path:
 def failures(suite: Path, out: Path, *words: str) -> tuple[Checks, set[str]]:
     """What failed, by scenario and check; and which scenarios were run."""
     done = subprocess.run(
-        [NODE, str(suite), "client", "--command", f"{sys.executable} {CLIENT}", "-o", str(out), *words],
+        [
+            NODE,
+            str(suite),
+            "client",
+            "--command",
+            f"{sys.executable} {CLIENT}",
+            "-o",
+            str(out),
+            "--timeout",
+            "600000",
+            *words,
+        ],
         capture_output=True,
         text=True,
         check=False,

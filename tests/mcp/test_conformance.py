@@ -42,7 +42,7 @@ def failures(suite: Path, server: HttpServer, out: Path, *words: str) -> tuple[C
     """What failed, by scenario and check; and which scenarios were run."""
     url = f"http://127.0.0.1:{server.port}/mcp"
     done = subprocess.run(
-        [NODE, str(suite), "server", "--url", url, "-o", str(out), *words],
+        [NODE, str(suite), "server", "--url", url, "-o", str(out), "--timeout", "600000", *words],
         capture_output=True,
         text=True,
         check=False,

@@ -18,6 +18,7 @@ from tamis.server.cli.main import main
 from tests.mcp.conftest import FAILS, SLOW
 from tests.mcp.http_client import TOKEN, HttpServer
 from tests.mcp.raw_client import FORMS, HANDSHAKE, MODERN, NAMESPACE
+from tests.rpc.inside import PATIENT
 from tests.sample_tools import make_tool
 from tests.waiting import until
 
@@ -28,7 +29,7 @@ SLOWLY: dict[str, Any] = {"name": "core_slow", "arguments": {"seconds": 0.3}}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("http")
-    (root / "tamis.toml").write_text("")
+    (root / "tamis.toml").write_text(PATIENT)
     make_tool(root, "core:echo")
     make_tool(root, "core:fails", FAILS)
     make_tool(root, "core:slow", SLOW, properties={"seconds": {"type": "number"}}, required=["seconds"])

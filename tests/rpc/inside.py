@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -21,6 +22,9 @@ from tamis.server.mcp import server as mcp
 from tamis.server.rpc import methods as rpc
 from tamis.server.rpc import session
 from tamis.server.runtime.observe import trail
+
+PATIENT = "[sandbox]\nwallMs = 600000\n"
+"""The settings of a folder whose tools may take longer than usual, as they do on a busy machine."""
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -39,7 +43,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 _here = threading.local()
 _running: list[Inside] = []
-"""The servers that have not ended; the log of a thread that is no server's own goes to the newest."""
+"""The servers that have not ended; the log of a thread that a server started goes to the newest."""
 
 
 class Inside:
@@ -81,7 +85,11 @@ class Inside:
         return self._incoming.fileno(), self._outgoing
 
     def log(self, line: str) -> bool:
-        """Writes a line where a process has its standard error."""
+        """Writes a line where a process has its standard error; as there, a line that nobody has room for is dropped."""
+        ready = select.poll()
+        ready.register(self._log, select.POLLOUT)
+        if not ready.poll(0):
+            return False
         os.write(self._log, line.encode("utf-8", "backslashreplace"))
         return True
 
@@ -126,7 +134,9 @@ def _redirect() -> None:
             catch(log)
 
     def write_line(line: str) -> bool:
-        server = _of_this_thread() or (_running[-1] if _running else None)
+        server = _of_this_thread()
+        if server is None and _running and threading.current_thread() is not threading.main_thread():
+            server = _running[-1]
         return write(line) if server is None else server.log(line)
 
     session.claim_stdio = claim_stdio

@@ -108,7 +108,7 @@ def test_a_conversation_over_the_wire_is_the_same(
                 client.cancel(number)
             result = msgspec.convert(future.result(), StepResult)
             if result.results and result.results[0].status == "accepted":
-                client.request("task/result", {"taskId": result.results[0].task_id, "waitMs": 60_000})
+                client.request("task/result", {"taskId": result.results[0].task_id, "waitMs": 600_000})
             said.append((text, result))
             observation = result.observation
         kept = client.request("agent/session", {"sessionId": "s", "limit": 500})

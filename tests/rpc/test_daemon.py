@@ -16,7 +16,7 @@ import pytest
 
 from tamis.client import Client, RpcFailure
 from tamis.server.rpc import session
-from tests.rpc.inside import InsideClient, rpc_server
+from tests.rpc.inside import PATIENT, InsideClient, rpc_server
 from tests.rpc.process import COMMAND, alive, descendants, failure, rpc
 from tests.sample_tools import action, make_tool, vcp
 from tests.waiting import until
@@ -28,6 +28,7 @@ HANG = "import os, subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c'
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    (tmp_path / "tamis.toml").write_text(PATIENT)
     make_tool(tmp_path, "test:echo", tags=["a", "b"])
     make_tool(tmp_path, "test:hang", HANG)
     make_tool(tmp_path, "other:count", properties={"n": {"type": "integer"}})
@@ -245,7 +246,7 @@ def test_the_last_output_says_that_a_limit_cut_the_rest(root: Path, stream: str,
 
 
 def test_a_host_that_can_approve_is_asked(root: Path) -> None:  # V14, V61
-    (root / "tamis.toml").write_text('[policy]\nrequireConfirmation = "always"\n')
+    (root / "tamis.toml").write_text(PATIENT + '[policy]\nrequireConfirmation = "always"\n')
     asked: list[Any] = []
 
     def approve(method: str, params: Any) -> Any:
@@ -261,7 +262,7 @@ def test_a_host_that_can_approve_is_asked(root: Path) -> None:  # V14, V61
 
 
 def test_a_host_that_cannot_approve_gets_the_outcome_that_says_so(root: Path) -> None:  # V43, ruling 40
-    (root / "tamis.toml").write_text('[policy]\nrequireConfirmation = "always"\n')
+    (root / "tamis.toml").write_text(PATIENT + '[policy]\nrequireConfirmation = "always"\n')
     with InsideClient(root) as client:
         assert client.request("tool/execute", {"toolId": "test:echo"})["status"] == "approvalUnavailable"
 

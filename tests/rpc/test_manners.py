@@ -17,7 +17,7 @@ import pytest
 
 from tamis.client import Client
 from tamis.sandbox.paths import idmapped
-from tests.rpc.inside import InsideClient
+from tests.rpc.inside import PATIENT, InsideClient
 from tests.rpc.process import COMMAND, alive, descendants
 from tests.sample_tools import action, make_tool, vcp
 from tests.waiting import until
@@ -27,6 +27,7 @@ SLEEP = "import json, sys, time\ntime.sleep(json.load(sys.stdin).get('seconds', 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    (tmp_path / "tamis.toml").write_text(PATIENT)
     make_tool(tmp_path, "test:echo")
     make_tool(tmp_path, "test:sleep", SLEEP, properties={"seconds": {"type": "number"}})
     make_tool(tmp_path, "test:fail", "import sys\nsys.exit('no')\n", properties={})

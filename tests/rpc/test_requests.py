@@ -99,7 +99,7 @@ def test_an_initialize_that_comes_late_keeps_what_the_host_began(raw: RawHost) -
     raw.send(id=3, method="tool/execute", params={"toolId": "s:m"})
     raw.send(id=raw.until(method="service/invoke")["id"], result="here")
     assert raw.until(id=3)["result"]["output"] == "here"
-    result = ask(raw, "task/result", {"taskId": task, "waitMs": 60_000})["result"]
+    result = ask(raw, "task/result", {"taskId": task, "waitMs": 600_000})["result"]
     assert (result["status"], result["output"]) == ("success", 1)
 
 
@@ -133,7 +133,7 @@ def test_a_session_between_two_calls_is_cancelled_by_its_id(tmp_path: Path) -> N
 
 def test_a_task_is_counted_when_it_begins_and_when_it_ends(raw: RawHost) -> None:  # D94
     task = ask(raw, "tool/execute", {"toolId": "bad", "args": {}})["result"]["taskId"]
-    ask(raw, "task/result", {"taskId": task, "waitMs": 60_000})
+    ask(raw, "task/result", {"taskId": task, "waitMs": 600_000})
     told = ask(raw, "server/metrics")["result"]
     assert (told["calls"], told["byStatus"]) == (2, {"accepted": 1, "error": 1})
     assert told["byErrorType"] == {"ScriptError": 1}

@@ -192,6 +192,7 @@ def test_a_long_text_comes_by_pieces_in_bounded_memory(tmp_path: Path, is_long: 
             host.send(id=number, method=method, params=params)
             return host.until(id=number)
 
+        ask("task/list", {})
         for seed in range(3 if is_long else 1):
             name = ask("parse/open", {"options": options})["result"]["streamId"]
             taken, calls = 0, 0
@@ -208,7 +209,7 @@ def test_a_long_text_comes_by_pieces_in_bounded_memory(tmp_path: Path, is_long: 
             closing = number
             host.send(id=closing, method="parse/close", params={"streamId": name, "summary": True})
             number += 1
-            host.send(id=number, method="server/health", params={})
+            host.send(id=number, method="task/list", params={})
             assert host.next()["id"] == number  # while the whole text is read once more
             result = host.until(id=closing)["result"]
             assert len(result["calls"]) >= calls > 500

@@ -14,7 +14,7 @@ import pytest
 
 from tamis.client import Client, RpcFailure
 from tamis.server.runtime.store.folders import state_folder
-from tests.rpc.inside import InsideClient
+from tests.rpc.inside import PATIENT, InsideClient
 from tests.sample_tools import make_tool, vcp
 from tests.waiting import until
 
@@ -29,6 +29,7 @@ def tools(root: Path) -> Path:
     make_tool(root, "hang", HANG, execution=ASYNC)
     make_tool(root, "sleeper", HANG)
     make_tool(root, "echo")
+    (root / "tamis.toml").write_text(PATIENT)
     return root
 
 
@@ -81,7 +82,7 @@ def test_a_task_from_its_start_to_its_result(root: Path) -> None:
     with InsideClient(root, on_notification=note) as client:
         accepted = client.request("tool/execute", {"toolId": "late", "args": {"text": "x"}})
         task_id = accepted["taskId"]
-        result = client.request("task/result", {"taskId": task_id, "waitMs": 60_000})
+        result = client.request("task/result", {"taskId": task_id, "waitMs": 600_000})
         assert (result["status"], result["output"], result["taskId"]) == ("success", {"text": "x"}, task_id)
         task = client.request("task/get", {"taskId": task_id})
         assert (task["status"], task["result"]) == ("completed", result)
@@ -95,7 +96,7 @@ def test_results_and_keys_are_known_after_a_restart(root: Path) -> None:  # D92:
     params = {"toolId": "echo", "args": {"text": "x"}, "idempotencyKey": "k"}
     with Client(root) as client:
         task_id = start(client, "late")
-        before = client.request("task/result", {"taskId": task_id, "waitMs": 60_000})
+        before = client.request("task/result", {"taskId": task_id, "waitMs": 600_000})
         assert client.request("tool/execute", params)["replayed"] is False
     with Client(root) as client:
         assert client.request("task/result", {"taskId": task_id}) == before
@@ -116,7 +117,7 @@ def test_the_tasks_of_a_killed_daemon_become_failed(root: Path) -> None:  # neve
             assert (task["status"], task["error"]["type"]) == ("failed", "ServiceError")
             assert task["error"]["details"]["code"] == "taskLost"
             assert "ended from outside or crashed" in task["error"]["message"]
-            assert next_one.request("task/result", {"taskId": task_id, "waitMs": 60_000})["status"] == "error"
+            assert next_one.request("task/result", {"taskId": task_id, "waitMs": 600_000})["status"] == "error"
             events = [json.loads(line) for line in (state_folder() / "audit.jsonl").read_text().splitlines()]
             # Whoever notices writes it down, once (D27).
             lost = [one for one in events if one["event"] == "task.lost"]
@@ -135,7 +136,7 @@ def test_a_second_daemon_sees_the_tasks_of_the_first_and_does_not_take_them(root
             waited = second.request("task/result", {"taskId": own, "waitMs": 10})
             assert (waited["status"], waited["taskId"]) == ("accepted", own)
             assert second.request("task/cancel", {"taskId": own})["taskId"] == own
-            assert second.request("task/result", {"taskId": own, "waitMs": 60_000})["status"] == "cancelled"
+            assert second.request("task/result", {"taskId": own, "waitMs": 600_000})["status"] == "cancelled"
         assert first.request("task/get", {"taskId": own})["status"] == "cancelled"
         assert first.request("task/get", {"taskId": other})["status"] == "working"
 
@@ -182,7 +183,7 @@ def test_an_unknown_task_is_an_error(client: Client) -> None:  # interface: 1301
 
 def test_a_wait_for_a_result_can_be_cancelled(client: Client) -> None:
     task_id = start(client, "hang")
-    number, waiting = client.send("task/result", {"taskId": task_id, "waitMs": 60_000})
+    number, waiting = client.send("task/result", {"taskId": task_id, "waitMs": 600_000})
     client.cancel(number)
     with pytest.raises(RpcFailure) as caught:
         waiting.result()
@@ -231,7 +232,7 @@ def test_cancelling_a_session_ends_its_tasks_too(client: Client) -> None:
     other = start(client, "hang", context={"sessionId": "t"})
     cancelled = client.request("tool/cancel", {"sessionId": "s"})
     assert own in cancelled["cancelled"]
-    assert client.request("task/result", {"taskId": own, "waitMs": 60_000})["status"] == "cancelled"
+    assert client.request("task/result", {"taskId": own, "waitMs": 600_000})["status"] == "cancelled"
     assert client.request("task/get", {"taskId": other})["status"] == "working"
     assert client.request("tool/cancel", {"taskId": other})["cancelled"] == [other]
 
@@ -240,7 +241,7 @@ def test_what_cannot_be_cancelled_is_said(client: Client) -> None:
     assert client.request("tool/cancel", {"callId": "x", "taskId": "y"}) == {"cancelled": [], "notFound": ["x", "y"]}
     assert client.request("tool/cancel", {"sessionId": "s"}) == {"cancelled": [], "notFound": ["s"]}
     task_id = start(client, "late")
-    client.request("task/result", {"taskId": task_id, "waitMs": 60_000})
+    client.request("task/result", {"taskId": task_id, "waitMs": 600_000})
     assert client.request("tool/cancel", {"taskId": task_id}) == {"cancelled": [], "notFound": [task_id]}
     for params in ({}, {"callId": ""}, {"callId": 7}):
         assert failure(client, "tool/cancel", params).code == -32602
