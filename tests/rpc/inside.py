@@ -87,11 +87,11 @@ class Inside:
     def log(self, line: str) -> bool:
         """Writes a line where a process has its standard error; as there, a line that nobody has room for is dropped."""
         ready = select.poll()
-        ready.register(self._log, select.POLLOUT)
-        if not ready.poll(0):
+        try:
+            ready.register(self._log, select.POLLOUT)
+            return bool(ready.poll(0)) and os.write(self._log, line.encode("utf-8", "backslashreplace")) > 0
+        except (OSError, ValueError):  # the server has ended, or nobody reads
             return False
-        os.write(self._log, line.encode("utf-8", "backslashreplace"))
-        return True
 
     def send_signal(self, number: int) -> None:
         """Calls what the server does at a signal."""
@@ -135,9 +135,10 @@ def _redirect() -> None:
 
     def write_line(line: str) -> bool:
         server = _of_this_thread()
-        if server is None and _running and threading.current_thread() is not threading.main_thread():
-            server = _running[-1]
-        return write(line) if server is None else server.log(line)
+        others = _running[-1:] if threading.current_thread() is not threading.main_thread() else []
+        for one in others if server is None else [server]:
+            return one.log(line)
+        return write(line)
 
     session.claim_stdio = claim_stdio
     rpc.catch_stray_text = mcp.catch_stray_text = catch_stray_text
