@@ -19,14 +19,14 @@ for line in sys.stdin:
         out({'jsonrpc': '2.0', 'id': m['id'], 'result': m.get('params')})
 """
 DIES = """
-sys.stdin.readline()
 for number in range(30):
-    print('line', number, file=sys.stderr)
+    print('line', number, file=sys.stderr, flush=True)
+sys.stdin.readline()
 sys.exit(7)
 """
 SILENT = "for line in sys.stdin: pass\n"
-NO_JSON = "sys.stdin.readline()\nprint('Traceback: not a message')\nsys.stdout.flush()\ntime.sleep(60)\n"
-STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.write(2, b'up\\n')\ntime.sleep(600)\n"
+NO_JSON = "sys.stdin.readline()\nprint('Traceback: not a message')\nsys.stdout.flush()\ntime.sleep(86400)\n"
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.write(2, b'up\\n')\ntime.sleep(86400)\n"
 OTHER_SHAPE = """
 m = json.loads(sys.stdin.readline())
 out({'jsonrpc': '2.0', 'id': m['id'], 'result': {'tools': 'many'}})

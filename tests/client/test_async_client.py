@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,13 @@ from tamis.client.messages import Framing
 from tests.client import fakes
 from tests.client.fakes import fake
 from tests.sample_tools import make_tool
+from tests.waiting import arrives
 
-HANG = "import time\ntime.sleep(60)"
+HANG = "import time\ntime.sleep(86400)"
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 60))
+    asyncio.run(work)
 
 
 def quiet(_line: str) -> None:
@@ -64,10 +64,8 @@ def test_a_task_that_is_cancelled_cancels_its_request(root: Path) -> None:
                 await task
             with pytest.raises(TimeoutError, match="cancelled"):
                 await client.tool_execute(tool_id="test:hang", timeout=0.2)
-            deadline = time.monotonic() + 20
-            while (await client.server_health()).running and time.monotonic() < deadline:
+            while (await client.server_health()).running:
                 await asyncio.sleep(0.02)
-            assert (await client.server_health()).running == 0
 
     run(work())
 
@@ -113,7 +111,7 @@ def test_a_function_that_nobody_waits_for_any_more_is_cancelled(root: Path) -> N
 
     async def wait(_args: dict[str, Any]) -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             ended.append("wait")
 
@@ -130,7 +128,9 @@ def test_a_function_that_nobody_waits_for_any_more_is_cancelled(root: Path) -> N
 
 def test_a_daemon_that_dies_is_said_with_its_exit_code_and_last_lines() -> None:
     async def work() -> None:
-        async with AsyncClient(command=fake(fakes.DIES), on_log=quiet) as client:
+        lines: list[str] = []
+        async with AsyncClient(command=fake(fakes.DIES), on_log=lines.append) as client:
+            await arrives(lambda: len(lines) == 30)
             with pytest.raises(DaemonEnded) as caught:
                 await client.request("x/y")
             assert (caught.value.exit_code, caught.value.stderr[-1]) == (7, "line 29")
@@ -154,7 +154,7 @@ def test_close_leaves_no_process_and_kills_what_does_not_end() -> None:
         client = await AsyncClient(command=fake(fakes.ECHO)).open()
         process = client.process
         assert await client.request("x/y", {"a": 1}) == {"a": 1}
-        assert await client.close(10) == 0
+        assert await client.close(3600) == 0
         with pytest.raises(ProcessLookupError):
             os.kill(process.pid, 0)
         with pytest.raises(DaemonEnded, match="closed"):

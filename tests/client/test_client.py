@@ -30,9 +30,11 @@ from tamis.client.results import ApprovalReply, ExecutionResult, MetricsReport, 
 from tamis.server.rpc.described import files
 from tests.client import fakes
 from tests.client.fakes import fake
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool, vcp
+from tests.waiting import until
 
-HANG = "import time\ntime.sleep(60)"
+HANG = "import time\ntime.sleep(86400)"
 
 
 def quiet(_line: str) -> None:
@@ -203,7 +205,7 @@ def test_an_error_reply_has_code_name_and_data(daemon: Client) -> None:
 @pytest.mark.parametrize("framing", ["lines", "headers"])
 def test_both_framings_carry_everything(root: Path, framing: Framing) -> None:
     text = "你好\r\n\r\nContent-Length: 5\r\n\r\n😀" * 3000
-    with Client(root, framing=framing, on_log=quiet) as client:
+    with InsideClient(root, framing=framing, on_log=quiet) as client:
         assert client.tool_parse(text=text).response_text == text
         assert client.server_health().rpc == 1
 
@@ -235,7 +237,7 @@ def test_64_requests_in_flight_from_threads_each_get_their_own_answer(daemon: Cl
 def test_futures_of_many_requests_may_wait_at_once(echo: Client) -> None:
     sent = [echo.send("x/y", {"n": n}) for n in range(200)]
     assert len({number for number, _ in sent}) == 200
-    assert [future.result(10)["n"] for _, future in sent] == [*range(200)]
+    assert [future.result()["n"] for _, future in sent] == [*range(200)]
 
 
 def test_an_answer_that_comes_twice_or_belongs_to_nobody_is_passed_over() -> None:
@@ -252,16 +254,13 @@ def test_an_answer_that_comes_twice_or_belongs_to_nobody_is_passed_over() -> Non
 def test_a_request_that_takes_too_long_is_cancelled(daemon: Client) -> None:
     with pytest.raises(TimeoutError, match="cancelled"):
         daemon.tool_execute(tool_id="test:hang", timeout=0.3)
-    deadline = time.monotonic() + 20
-    while daemon.server_health().running and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert daemon.server_health().running == 0
+    until(lambda: daemon.server_health().running == 0)
 
 
 def test_a_cancelled_request_still_has_its_answer(daemon: Client) -> None:
     number, future = daemon.send("tool/execute", {"toolId": "test:hang"})
     daemon.cancel(number)
-    assert future.result(20)["status"] == "cancelled"
+    assert future.result()["status"] == "cancelled"
 
 
 def test_a_notification_callback_must_not_wait_for_an_answer() -> None:
@@ -275,9 +274,7 @@ def test_a_notification_callback_must_not_wait_for_an_answer() -> None:
 
     with Client(command=fake(fakes.TWICE), on_notification=told) as client:
         client.request("x/y")
-        deadline = time.monotonic() + 10
-        while not caught and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: caught)
     assert "must not wait" in str(caught[0])
 
 
@@ -347,14 +344,14 @@ def test_an_approval_lets_a_call_of_a_real_daemon_run(root: Path) -> None:
         seen.append(one.args)
         return next(option.option_id for option in one.options if option.kind == "allow_once")
 
-    with Client(root, on_approval=decide, on_log=quiet) as client:
+    with InsideClient(root, on_approval=decide, on_log=quiet) as client:
         assert client.tool_execute(tool_id="test:asks", args={"text": "a"}).output == {"text": "a"}
         with pytest.raises(RpcFailure, match="initialize"):
             client.initialize()
-    with Client(root, on_approval=decide, on_log=quiet) as client:
+    with InsideClient(root, on_approval=decide, on_log=quiet) as client:
         client.initialize()
         assert client.tool_execute(tool_id="test:asks", args={"text": "b"}).output == {"text": "b"}
-    with Client(root, on_log=quiet) as client:
+    with InsideClient(root, on_log=quiet) as client:
         assert client.tool_execute(tool_id="test:asks", args={"text": "c"}).status == "approvalUnavailable"
     assert seen == [{"text": "a"}, {"text": "b"}]
 
@@ -400,7 +397,7 @@ def test_a_service_of_the_host_is_a_tool_of_the_daemon(root: Path) -> None:
         "agentCallable": True,
         "parameters": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]},
     }
-    with Client(root, on_log=quiet) as client:
+    with InsideClient(root, on_log=quiet) as client:
         client.serve("game", [method], {"hp": lambda args: {"hp": len(args["who"])}})
         done = client.tool_execute(tool_id="game:hp", args={"who": "Ada"})
         assert (done.status, done.output) == ("success", {"hp": 3})
@@ -408,7 +405,7 @@ def test_a_service_of_the_host_is_a_tool_of_the_daemon(root: Path) -> None:
 
 def test_a_served_request_may_use_the_client_itself(root: Path) -> None:
     method = {"name": "list", "description": "The tools that the host sees.", "agentCallable": True}
-    with Client(root, on_log=quiet) as client:
+    with InsideClient(root, on_log=quiet) as client:
         client.serve("host", [method], {"list": lambda _args: len(client.tool_list().tools)})
         assert client.tool_execute(tool_id="host:list").output == 4
 
@@ -417,7 +414,9 @@ def test_a_served_request_may_use_the_client_itself(root: Path) -> None:
 
 
 def test_a_daemon_that_dies_is_said_with_its_exit_code_and_last_lines() -> None:
-    with Client(command=fake(fakes.DIES), on_log=quiet) as client:
+    lines: list[str] = []
+    with Client(command=fake(fakes.DIES), on_log=lines.append) as client:
+        until(lambda: len(lines) == 30)
         with pytest.raises(DaemonEnded) as caught:
             client.request("x/y")
         assert caught.value.exit_code == 7
@@ -436,7 +435,7 @@ def test_every_request_in_flight_learns_of_the_end() -> None:
         client.process.kill()
         for future in futures:
             with pytest.raises(DaemonEnded):
-                future.result(10)
+                future.result()
 
 
 def test_what_is_no_message_ends_the_daemon() -> None:
@@ -458,7 +457,7 @@ def test_close_leaves_no_process_and_no_descriptor() -> None:
     for _ in range(3):
         client = Client(command=fake(fakes.ECHO))
         client.request("x/y")
-        assert client.close(10) == 0
+        assert client.close(3600) == 0
         with pytest.raises(ProcessLookupError):
             os.kill(client.process.pid, 0)
     assert opened() <= before
@@ -468,12 +467,12 @@ def test_close_leaves_no_process_and_no_descriptor() -> None:
 def test_close_kills_what_does_not_end() -> None:
     ready = threading.Event()
     client = Client(command=fake(fakes.STUBBORN), on_log=lambda _line: ready.set())
-    assert ready.wait(20)
+    ready.wait()
     assert client.close(0.2) == -signal.SIGKILL
 
 
 def test_close_ends_a_daemon_that_does_not_read() -> None:
-    client = Client(command=fake("time.sleep(600)"))
+    client = Client(command=fake("time.sleep(86400)"))
 
     def write() -> None:
         with pytest.raises(DaemonEnded):
@@ -483,13 +482,12 @@ def test_close_ends_a_daemon_that_does_not_read() -> None:
     writer.start()
     time.sleep(0.1)
     assert client.close(0.3) == -signal.SIGKILL
-    writer.join(10)
-    assert not writer.is_alive()
+    writer.join()
 
 
 def test_a_closed_client_says_so_and_closes_again() -> None:
     client = Client(command=fake(fakes.ECHO))
-    assert client.close(10) == client.close(10) == 0
+    assert client.close(3600) == client.close(3600) == 0
     with pytest.raises(DaemonEnded, match="the client was closed"):
         client.request("x/y")
 
@@ -499,12 +497,9 @@ def test_a_host_that_forgets_to_close_leaves_no_daemon() -> None:
         "import sys\nfrom tamis.client import Client\n"
         "client = Client(command=[sys.executable, '-c', 'import sys; sys.stdin.read()'])\nprint(client.process.pid)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     process = int(done.stdout)
-    deadline = time.monotonic() + 20
-    while runs(process) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not runs(process)
+    until(lambda: not runs(process))
 
 
 def runs(process: int) -> bool:
@@ -519,9 +514,9 @@ def test_the_log_goes_to_logging_unless_someone_takes_it(caplog: pytest.LogCaptu
     """P1."""
     lines: list[str] = []
     with caplog.at_level("INFO", "tamis.client"):
-        for on_log in (None, lines.append):
+        for on_log, told in ((None, caplog.records), (lines.append, lines)):
             with Client(command=fake("os.write(2, b'one\\ntwo %s\\n')\nsys.stdin.read()\n"), on_log=on_log):
-                time.sleep(0.3)
+                until(lambda told=told: len(told) == 2)
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("INFO", "one"), ("INFO", "two %s")]
     assert lines == ["one", "two %s"]
 
@@ -535,14 +530,14 @@ def test_a_program_that_sets_up_no_logging_sees_nothing_on_standard_error() -> N
         "with Client(command=fake('os.write(2, b\"noise\\\\n\")\\n' + TWICE), on_notification=told) as client:\n"
         "    print(client.request('x/y'), client.request('x/y'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("1 3\n", "")
 
 
 def test_the_client_starts_without_the_runtime() -> None:
     """The room's rule, from outside: a host does not load the daemon's code."""
     code = "import sys, tamis.client; print([name for name in sys.modules if name.startswith('tamis.')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "tamis.client.blocking" in done.stdout
     assert "tamis.server" not in done.stdout
 

@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tamis
-from tamis.client import AsyncClient, Client, functions
+from tamis.client import AsyncClient, functions
 from tamis.client.functions import ToolFunction
 from tamis.protocols.manifest.reading import read_manifest
+from tests.rpc.inside import InsideClient
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text("utf-8")
 
@@ -203,7 +204,7 @@ def test_functions_are_tools_of_the_daemon_with_one_line(tmp_path: Path) -> None
         await asyncio.sleep(0)
         return text.upper()
 
-    with Client(tmp_path) as client:
+    with InsideClient(tmp_path) as client:
         assert client.serve([distance, plain, slow, tamis.tool(tool_id="game:player")(odd_job)]) == [
             "host:distance",
             "host:plain",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.raw_client import RawClient
+from tests.rpc.inside import PATIENT
 from tests.sample_tools import make_tool
 
 FAILS = "import sys\nprint('what went wrong', file=sys.stderr)\nsys.exit(3)\n"
@@ -22,7 +23,7 @@ print('"done"')
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / "tamis.toml").write_text("")
+    (tmp_path / "tamis.toml").write_text(PATIENT)
     make_tool(tmp_path, "core:echo")
     make_tool(tmp_path, "core:fails", FAILS)
     make_tool(tmp_path, "core:slow", SLOW, properties={"seconds": {"type": "number"}}, required=["seconds"])

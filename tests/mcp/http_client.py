@@ -1,23 +1,59 @@
-"""`tamis mcp --http` as a process, and raw requests to it."""
+"""`tamis mcp --http`, and raw requests to it."""
 
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.mcp.raw_client import HANDSHAKE, MODERN, meta
+from tests.rpc.inside import Inside
 
 TOKEN = "a-token-of-the-tests-0123456789"
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+def _process(
+    root: Path, words: Sequence[str], env: dict[str, str], errors: list[str]
+) -> tuple[subprocess.Popen[str], int]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tamis.server.cli.main", "mcp", "--root", str(root), "--http", "127.0.0.1:0", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | env,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        errors.append(line)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
+        if found is not None:
+            return process, int(found[1])
+    raise AssertionError("".join(errors))
+
+
+def _inside(root: Path) -> tuple[Inside, int]:
+    from tamis.server.mcp import http
+    from tamis.server.mcp.http_access import Access
+
+    place = socket.create_server(("127.0.0.1", 0))
+    ready = threading.Event()
+    access = Access(token=TOKEN.encode(), names=frozenset(), is_local=True)
+    port: int = place.getsockname()[1]
+    server = Inside(lambda: http._serve(root, place, access, ready.set))  # pyright: ignore[reportPrivateUsage]
+    ready.wait()
+    return server, port
 
 
 class Answer:
@@ -53,38 +89,21 @@ class Answer:
 
 
 class HttpServer:
-    """One process."""
+    """One server: a process where it gets words of the command line or an environment, else a thread of this process."""
 
     def __init__(self, root: Path, *words: str, env: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tamis.server.cli.main",
-                "mcp",
-                "--root",
-                str(root),
-                "--http",
-                "127.0.0.1:0",
-                *words,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | ({"TAMIS_MCP_TOKEN": TOKEN} if env is None else env),
-        )
         self.errors: list[str] = []
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.errors.append(line)
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
-            if found is not None:
-                self.port = int(found[1])
-                break
+        self.process: subprocess.Popen[str] | Inside
+        if words or env is not None:
+            self.process, self.port = _process(
+                root, words, {"TAMIS_MCP_TOKEN": TOKEN} if env is None else env, self.errors
+            )
+            errors = self.process.stderr
         else:
-            raise AssertionError("".join(self.errors))
-        threading.Thread(target=lambda: self.errors.extend(self.process.stderr or ()), daemon=True).start()
+            self.process, self.port = _inside(root)
+            errors = io.TextIOWrapper(self.process.stderr, "utf-8")
+        self._listening = threading.Thread(target=lambda: self.errors.extend(errors or ()), daemon=True)
+        self._listening.start()
 
     def __enter__(self) -> HttpServer:
         return self
@@ -95,16 +114,15 @@ class HttpServer:
     def end(self) -> int:
         """Ends it as a service manager would; its exit code."""
         self.process.terminate()
-        try:
-            return self.process.wait(20)
-        finally:
-            self.process.kill()
+        code = self.process.wait()
+        self._listening.join()
+        return code
 
     def send(
         self, body: object = None, headers: dict[str, str] | None = None, method: str = "POST", path: str = "/mcp"
     ) -> Answer:
         """One request; a header that is empty is left out."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
         given = {**JSON, "Authorization": f"Bearer {TOKEN}", **(headers or {})}
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection.request(method, path, data, {name: value for name, value in given.items() if value})

@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tests.rpc.inside import mcp_server
+
 MODERN = "2026-07-28"
 NAMESPACE = "io.modelcontextprotocol/"
 HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -24,19 +26,25 @@ def meta(version: str = MODERN, able: dict[str, Any] | None = None, **more: Any)
     return told | {name if name == "progressToken" else f"{NAMESPACE}{name}": value for name, value in more.items()}
 
 
-class RawClient:
-    """One process and all that it said."""
+def started(root: Path | None, *words: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+    """`tamis mcp` as a process."""
+    given = () if root is None else ("--root", str(root))
+    return subprocess.Popen(
+        [sys.executable, "-m", "tamis.server.cli.main", "mcp", *given, *words],
+        cwd=cwd,
+        env={name: value for name, value in os.environ.items() if root is not None or name != "TAMIS_TRUST"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
-    def __init__(self, root: Path | None, *words: str, cwd: Path | None = None) -> None:
-        given = () if root is None else ("--root", str(root))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tamis.server.cli.main", "mcp", *given, *words],
-            cwd=cwd,
-            env={name: value for name, value in os.environ.items() if root is not None or name != "TAMIS_TRUST"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+
+class RawClient:
+    """One server and all that it said."""
+
+    def __init__(self, root: Path | None, process: subprocess.Popen[bytes] | None = None) -> None:
+        """``process``: a server that was started as one; else it runs in this process."""
+        self.process = process or mcp_server(root)
         self.seen: list[dict[str, Any]] = []
         self.lines: queue.Queue[bytes | None] = queue.Queue()
         self.errors: list[str] = []
@@ -66,10 +74,7 @@ class RawClient:
         assert self.process.stdin is not None
         if not self.process.stdin.closed:
             self.process.stdin.close()
-        try:
-            return self.process.wait(20)
-        finally:
-            self.process.kill()
+        return self.process.wait()
 
     def send(self, message: object) -> None:
         """Sends bytes as they are, anything else as a line of JSON."""
@@ -77,9 +82,9 @@ class RawClient:
         self.process.stdin.write(message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
 
-    def next(self, seconds: float = 60) -> dict[str, Any]:
+    def next(self) -> dict[str, Any]:
         """The next message of the server."""
-        line = self.lines.get(timeout=seconds)
+        line = self.lines.get()
         assert line is not None, f"the server has ended: {''.join(self.errors)}"
         message = json.loads(line)
         self.seen.append(message)

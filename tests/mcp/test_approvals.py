@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.mcp.asking_server import make
 from tests.mcp.raw_client import FORMS, HANDSHAKE, RawClient, meta
-from tests.runtime.mcp_calls import make
 from tests.sample_tools import make_tool
 
 ASKED: dict[str, Any] = {"name": "core_asks", "arguments": {"text": "x"}}

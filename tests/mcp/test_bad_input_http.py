@@ -15,6 +15,7 @@ pytest.importorskip("uvicorn", reason="the extra `http` is not installed")
 
 from tests.mcp.http_client import TOKEN, HttpServer
 from tests.mcp.raw_client import FORMS, HANDSHAKE, MODERN, RawClient, fuzzed_messages, meta
+from tests.rpc.inside import PATIENT
 from tests.sample_tools import make_tool
 
 HEAD = (
@@ -33,7 +34,7 @@ ODD_SCHEMAS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("bad")
-    (root / "tamis.toml").write_text("")
+    (root / "tamis.toml").write_text(PATIENT)
     make_tool(root, "core:echo")
     make_tool(root, "core:asks", execution={"requireConfirmation": True})
     for number, tool_id in enumerate(("a:b", "a.b", "a_b")):
@@ -52,7 +53,7 @@ def http(folder: Path) -> Iterator[HttpServer]:
 
 def raw(http: HttpServer, lines: str, body: bytes) -> bytes:
     """The answer to bytes of a client that need not keep to HTTP."""
-    with socket.create_connection(("127.0.0.1", http.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", http.port)) as connection:
         connection.sendall((HEAD.format(port=http.port) + lines + "\r\n").encode() + body)
         connection.shutdown(socket.SHUT_WR)
         pieces: list[bytes] = []

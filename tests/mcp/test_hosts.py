@@ -8,7 +8,6 @@ import platform
 import shlex
 import subprocess
 import sys
-import time
 import venv
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path, root: Path) -> tuple
         pytest.skip(f"{PACKAGES[host]} cannot be had here: {str(error)[-300:]}")
     env = environment(home)
     words = [sys.executable, "-m", "tamis.server.cli.main", "mcp", "install", host, "--root", str(root), "--yes"]
-    subprocess.run(words, env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    subprocess.run(words, env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL)
     return [NODE, str(folder / "node_modules" / PROGRAMS[host])], env
 
 
@@ -70,7 +69,6 @@ def said(program: tuple[list[str], dict[str, str]], *words: str, cwd: Path) -> s
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
         stdin=subprocess.DEVNULL,
     )
@@ -79,7 +77,6 @@ def said(program: tuple[list[str], dict[str, str]], *words: str, cwd: Path) -> s
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("program", ["claude-code"], indirect=True)
 def test_claude_code_connects(program: tuple[list[str], dict[str, str]], root: Path) -> None:
     listed = said(program, "mcp", "list", cwd=root).stdout
@@ -90,7 +87,6 @@ def test_claude_code_connects(program: tuple[list[str], dict[str, str]], root: P
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("program", ["gemini"], indirect=True)
 def test_gemini_cli_connects(program: tuple[list[str], dict[str, str]], root: Path) -> None:
     done = said(program, "mcp", "list", cwd=root)
@@ -99,7 +95,6 @@ def test_gemini_cli_connects(program: tuple[list[str], dict[str, str]], root: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="there is no Codex for this machine")
 @pytest.mark.parametrize("program", ["codex"], indirect=True)
 def test_the_app_server_of_codex_lists_the_tools(program: tuple[list[str], dict[str, str]], root: Path) -> None:
@@ -130,23 +125,18 @@ def ask(process: subprocess.Popen[str], identity: int, method: str, params: dict
     assert process.stdout is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": identity, "method": method, "params": params}) + "\n")
     process.stdin.flush()
-    until = time.monotonic() + 60
     for line in process.stdout:
         message = json.loads(line)
         if message.get("id") == identity:
             return message["result"]
-        assert time.monotonic() < until, line
     raise AssertionError("the app-server has ended")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_command_line_of_fastmcp_lists_and_calls(tmp_path: Path, root: Path) -> None:
     venv.create(tmp_path / "v", with_pip=True)
     python = tmp_path / "v" / "bin" / "python"
-    done = subprocess.run(
-        [python, "-m", "pip", "install", "-q", FASTMCP], capture_output=True, text=True, timeout=400, check=False
-    )
+    done = subprocess.run([python, "-m", "pip", "install", "-q", FASTMCP], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"{FASTMCP} cannot be had here: {done.stderr[-300:]}")
     server = shlex.join([sys.executable, "-m", "tamis.server.cli.main", "mcp", "--root", str(root)])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.mcp.asking_server import make
 from tests.mcp.http_client import HttpServer
 from tests.mcp.raw_client import FORMS, RawClient, meta
-from tests.runtime.mcp_calls import make
 from tests.runtime.workflow_world import flow
 from tests.sample_tools import make_tool
+from tests.waiting import until
 
 ABLE: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 CITY: dict[str, Any] = {"city": {"type": "string", "title": "City", "minLength": 2}}
@@ -159,8 +161,7 @@ def test_a_question_that_nobody_comes_back_with_is_over_in_time(tmp_path: Path) 
     make(tmp_path, settings="[policy]\napprovalTimeoutMs = 300\n")
     with RawClient(tmp_path) as server:
         first = begun(server, FORM)
-        while not any("call.ended" in line for line in server.errors):
-            server.modern("tools/list")
+        until(lambda: any("call.ended" in line for line in server.errors))
         late = again(server, first, ACCEPTED, FORM)
         assert late["error"]["code"] == -32602
         assert "expired" in late["error"]["message"]
@@ -240,8 +241,7 @@ def test_a_cancel_ends_the_run_that_a_call_went_on_with(tmp_path: Path) -> None:
         params = {**told, "inputResponses": {"question": ACCEPTED}, "_meta": meta(able=ABLE)}
         server.send({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
-        while not any("call.ended status=cancelled" in line for line in server.errors):
-            server.modern("tools/list")
+        until(lambda: any("call.ended status=cancelled" in line for line in server.errors))
         assert not [one for one in server.seen if one.get("id") == 7]
         assert server.modern("tools/call", params, able=ABLE)["error"]["code"] == -32602
 
@@ -269,10 +269,10 @@ def test_a_run_that_waits_says_nothing_and_the_next_request_is_told_the_rest(tmp
         first = server.ask("tools/call", {**call, "_meta": meta(able=ABLE, progressToken="first")})
         put(first)
         told = server.later("notifications/progress")
-        while not any("core:steps run.started" in line for line in server.errors):
+        until(lambda: any("core:steps run.started" in line for line in server.errors))
+        for _ in range(20):
             server.modern("tools/list")
-        for _ in range(200):
-            server.modern("tools/list")
+            time.sleep(0.02)
         assert server.later("notifications/progress") == told
         taken = {"requestState": first["result"]["requestState"], "inputResponses": {"question": ACCEPTED}}
         params = {**call, **taken, "_meta": meta(able=ABLE, progressToken="second")}

@@ -14,20 +14,17 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra `http` is not installed")
 
 from tests.mcp.http_client import TOKEN, HttpServer
-from tests.node_runtime import NODE, npm
+from tests.mcp.kept_packages import node_modules
+from tests.node_runtime import NODE
 
 HERE = Path(__file__).parent / "inspector"
 
 
 @pytest.fixture(scope="module")
-def inspector(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+def inspector(pytestconfig: pytest.Config) -> Path:
     if not pytestconfig.getoption("--long"):
         pytest.skip("npm brings 110 MB for it: --long runs it")
-    folder = tmp_path_factory.mktemp("inspector")
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        (folder / name).write_bytes((HERE / name).read_bytes())
-    npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
-    return folder / "node_modules" / ".bin" / "mcp-inspector"
+    return node_modules(HERE) / ".bin" / "mcp-inspector"
 
 
 def ask(inspector: Path, where: list[str], *words: str) -> dict[str, Any]:
@@ -35,7 +32,6 @@ def ask(inspector: Path, where: list[str], *words: str) -> dict[str, Any]:
         [NODE, str(inspector), "--cli", *where, *words],
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
         env=os.environ | {"PATH": f"{Path(NODE).parent}:{os.environ['PATH']}"},
     )
@@ -82,13 +78,11 @@ def shows(inspector: Path, where: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_it_lists_calls_and_reads_on_stdio(inspector: Path, shown_root: Path) -> None:
     shows(inspector, [sys.executable, "-m", "tamis.server.cli.main", "mcp", "--root", str(shown_root)])
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_it_lists_calls_and_reads_over_http(inspector: Path, shown_root: Path) -> None:
     with HttpServer(shown_root) as server:
         token = f"Authorization: Bearer {TOKEN}"

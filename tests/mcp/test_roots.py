@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.server.mcp import server
 from tamis.server.mcp.revisions import MAX_ROOTS, folders_of
-from tests.mcp.raw_client import RawClient
+from tests.mcp.raw_client import RawClient, started
 from tests.sample_tools import make_tool
 
 ROOTS = {"roots": {"listChanged": True}}
@@ -21,13 +23,13 @@ ROOTS = {"roots": {"listChanged": True}}
 class Host(RawClient):
     """A client that answers for its folders."""
 
-    def __init__(self, *words: str, cwd: Path, roots: list[Any]) -> None:
-        super().__init__(None, *words, cwd=cwd)
+    def __init__(self, roots: list[Any], process: subprocess.Popen[bytes] | None = None) -> None:
+        super().__init__(None, process)
         self.roots = roots
         self.asked = 0
 
-    def next(self, seconds: float = 60) -> dict[str, Any]:
-        message = super().next(seconds)
+    def next(self) -> dict[str, Any]:
+        message = super().next()
         if message.get("method") == "roots/list":
             self.asked += 1
             listed = [{"uri": root} for root in self.roots]
@@ -39,18 +41,21 @@ class Host(RawClient):
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Path:
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, untrusted: None) -> Path:
+    """The working folder ``start``, and two that a client names."""
     for name in ("start", "one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tamis.toml").write_text("")
         make_tool(tmp_path / name, f"{name}:tool")
         make_tool(tmp_path / name, "all:echo", f"print('\"{name}\"')")
+    monkeypatch.chdir(tmp_path / "start")
+    monkeypatch.setattr(server, "ROOTS_S", 600.0)  # these clients do answer, however busy the machine is
     return tmp_path
 
 
 @pytest.fixture
 def host(folders: Path) -> Iterator[Host]:
-    with Host(cwd=folders / "start", roots=[(folders / name).as_uri() for name in ("one", "two")]) as made:
+    with Host(roots=[(folders / name).as_uri() for name in ("one", "two")]) as made:
         yield made
 
 
@@ -80,7 +85,7 @@ def test_other_roots_are_followed_and_the_client_is_told(host: Host, folders: Pa
 def test_roots_that_are_no_folders_leave_the_folder_of_the_start(folders: Path) -> None:
     (folders / "file").touch()
     wrong = [(folders / "file").as_uri(), (folders / "gone").as_uri(), "https://example.com/x", "file://other/x", 7]
-    with Host(cwd=folders / "start", roots=wrong) as host:
+    with Host(roots=wrong) as host:
         host.shake(able=ROOTS)
         assert host.names() == ["all_echo", "start_tool"]
         host.end()
@@ -96,7 +101,7 @@ def test_nobody_is_asked_for_roots_where_the_start_says_the_folder(
     folders: Path, words: tuple[str, ...], able: dict[str, Any]
 ) -> None:
     """trust.md: what the person said with the start holds for that folder, and for none that a host names."""
-    with Host(*words, cwd=folders / "start", roots=[(folders / "one").as_uri()]) as host:
+    with Host([(folders / "one").as_uri()], started(None, *words, cwd=folders / "start")) as host:
         host.shake(able=able)
         assert host.names() == ["all_echo", "start_tool"]
         assert host.asked == 0
@@ -110,7 +115,7 @@ def test_a_root_is_untrusted_whatever_its_own_file_says(folders: Path) -> None:
     evil.chmod(0o755)
     asks = '[policy]\nreadRoots = ["/"]\n[sandbox.interpreters]\npython = "{}"\n[resources]\nout = "/etc"\n'
     (folders / "one" / "tamis.toml").write_text(asks.format(evil))
-    with Host(cwd=folders / "start", roots=[(folders / "one").as_uri()]) as host:
+    with Host(roots=[(folders / "one").as_uri()]) as host:
         host.shake(able=ROOTS)
         assert "one_tool" in host.names()
         called = host.ask("tools/call", {"name": "one_tool", "arguments": {"text": "x"}})["result"]
@@ -120,7 +125,7 @@ def test_a_root_is_untrusted_whatever_its_own_file_says(folders: Path) -> None:
 
 
 def test_a_client_that_does_not_name_its_folders_is_served_all_the_same(folders: Path) -> None:
-    with RawClient(None, cwd=folders / "start") as client:
+    with RawClient(None) as client:
         client.shake(able=ROOTS)
         while not (asked := [one for one in client.seen if one.get("method") == "roots/list"]):
             client.next()

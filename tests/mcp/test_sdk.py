@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import pytest
 
+from tests.mcp.asking_server import make
 from tests.mcp.http_client import TOKEN, HttpServer
-from tests.runtime.mcp_calls import make
 from tests.sample_tools import make_tool
 
 pytest.importorskip("mcp", reason="the official SDK of MCP is part of the extra `dev`")
@@ -47,7 +47,7 @@ def over_stdio(root: Path, mode: Mode, work: Work, **options: Any) -> None:
         async with Client(stdio_client(started), mode=mode, **options) as client:
             await work(client)
 
-    asyncio.run(asyncio.wait_for(run(), 100))
+    asyncio.run(run())
 
 
 def over_http(root: Path, mode: Mode, work: Work, **options: Any) -> None:
@@ -58,7 +58,7 @@ def over_http(root: Path, mode: Mode, work: Work, **options: Any) -> None:
                 await work(client)
 
     with HttpServer(root) as server:
-        asyncio.run(asyncio.wait_for(run(server.port), 100))
+        asyncio.run(run(server.port))
 
 
 @pytest.fixture(params=[over_stdio, over_http], ids=["stdio", "http"])

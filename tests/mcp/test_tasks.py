@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from tests.mcp.raw_client import RawClient
 from tests.sample_tools import make_tool
+from tests.waiting import until
 
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 WAITS = "import json, sys, time\ntime.sleep(json.load(sys.stdin)['seconds'])\nprint('\"late\"')"
@@ -26,14 +26,12 @@ def late(root: Path) -> Iterator[RawClient]:
 
 
 def ended(server: RawClient, task_id: str) -> dict[str, Any]:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        task = server.modern("tasks/get", {"taskId": task_id}, able=TASKS)["result"]
-        assert task["resultType"] == "complete"
-        if task["status"] != "working":
-            return task
-        time.sleep(0.1)
-    raise AssertionError("the task has not ended")
+    def task() -> dict[str, Any] | None:
+        told = server.modern("tasks/get", {"taskId": task_id}, able=TASKS)["result"]
+        assert told["resultType"] == "complete"
+        return told if told["status"] != "working" else None
+
+    return until(task)
 
 
 def test_an_asynchronous_tool_is_a_task_that_is_asked_after(late: RawClient) -> None:
@@ -52,7 +50,7 @@ def test_a_tool_that_failed_has_completed_with_an_error(late: RawClient) -> None
 
 
 def test_a_task_is_cancelled(late: RawClient) -> None:
-    begun = late.call("core_late", {"seconds": 50}, able=TASKS)
+    begun = late.call("core_late", {"seconds": 86_400}, able=TASKS)
     params = {"taskId": begun["taskId"]}
     assert (
         late.modern("tasks/update", {**params, "inputResponses": {"x": {}}}, able=TASKS)["result"]["resultType"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +40,6 @@ def descendants(pid: int) -> list[int]:
         level = {child for child, parent in parents.items() if parent in level}
         found.extend(level)
     return found
-
-
-def alive_after(pids: list[int], seconds: float) -> list[int]:
-    """Those that still run after a while: what outlives the daemon by a moment is ended by the shell that watches it."""
-    deadline = time.monotonic() + seconds
-    while alive(pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return alive(pids)
 
 
 def alive(pids: list[int]) -> list[int]:

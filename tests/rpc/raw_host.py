@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.rpc.inside import rpc_server
 
 COMMAND = [sys.executable, "-m", "tamis.server.cli.main", "rpc"]
 
@@ -20,9 +23,17 @@ def method(name: str, **fields: Any) -> dict[str, Any]:
 class RawHost:
     """A host that reads and writes single messages, so that it can say whatever it likes."""
 
-    def __init__(self, root: Path) -> None:
-        self._process = subprocess.Popen(
-            [*COMMAND, "--root", str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    def __init__(self, root: Path, *, process: bool = False) -> None:
+        """``process``: the daemon is a process; else it is a thread of this one."""
+        self._process = (
+            subprocess.Popen(
+                [*COMMAND, "--root", str(root)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            if process
+            else rpc_server(root)
         )
 
     def __enter__(self) -> RawHost:
@@ -33,12 +44,8 @@ class RawHost:
     ) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._process.stdout.close()
+        self._process.wait()
+        self._process.stdout.close()
 
     def send(self, **message: Any) -> None:
         """Sends one message."""
@@ -55,7 +62,7 @@ class RawHost:
     @property
     def pid(self) -> int:
         """The daemon's process."""
-        return self._process.pid
+        return self._process.pid if isinstance(self._process, subprocess.Popen) else os.getpid()
 
     def next(self) -> dict[str, Any]:
         """The daemon's next message."""

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tamis.client import Client, RpcFailure
+from tamis.client import RpcFailure
 from tamis.protocols.contract import ApprovalRequest, SessionMessage, StepResult
+from tests.rpc.inside import InsideClient
 from tests.runtime.agent_world import SERVICE
 from tests.runtime.scripted_model import FORMS, MAX_ITERATIONS, Model, check, make_world, script, transcript
 from tests.runtime.workflow_world import flow
@@ -29,7 +30,9 @@ class Wire:
 
     def __init__(self, root: Path, **options: Any) -> None:
         self.told: list[tuple[str, Any]] = []
-        self.client = Client(root, on_notification=lambda method, params: self.told.append((method, params)), **options)
+        self.client = InsideClient(
+            root, on_notification=lambda method, params: self.told.append((method, params)), **options
+        )
 
     def states(self, call_id: str) -> list[str]:
         return [
@@ -78,7 +81,7 @@ def test_a_conversation_over_the_wire_is_the_same(
 
     def hang(_args: Any) -> None:
         hanging.set()
-        threading.Event().wait(30)
+        threading.Event().wait()
 
     wire = Wire(tmp_path, on_approval=deny)
     said: list[tuple[str, StepResult]] = []
@@ -101,11 +104,11 @@ def test_a_conversation_over_the_wire_is_the_same(
             text = model.answer(observation)
             number, future = client.send("agent/step", {"text": text, "sessionId": "s", "config": config})
             if model.hangs(text):
-                assert hanging.wait(30)
+                hanging.wait()
                 client.cancel(number)
-            result = msgspec.convert(future.result(30), StepResult)
+            result = msgspec.convert(future.result(), StepResult)
             if result.results and result.results[0].status == "accepted":
-                client.request("task/result", {"taskId": result.results[0].task_id, "waitMs": 20_000})
+                client.request("task/result", {"taskId": result.results[0].task_id, "waitMs": 600_000})
             said.append((text, result))
             observation = result.observation
         kept = client.request("agent/session", {"sessionId": "s", "limit": 500})
@@ -294,7 +297,7 @@ def test_many_sessions_at_once_do_not_mix(wire: Wire) -> None:
         wire.client.send("agent/step", {"text": action("test:echo", text=name), "sessionId": name, "config": ON})
         for name, _ in itertools.product(names, range(2))
     ]
-    results = [future.result(60) for _, future in sent]
+    results = [future.result() for _, future in sent]
     assert [result["iteration"] for result in results] == [1, 2] * 12
     for name, result in zip((name for name in names for _ in range(2)), results, strict=True):
         assert result["results"][0]["output"] == {"text": name}
@@ -305,7 +308,7 @@ def test_many_sessions_at_once_do_not_mix(wire: Wire) -> None:
 
 @pytest.mark.parametrize("method", ["agent/end", "tool/cancel"])
 def test_what_runs_for_a_session_is_cancelled_from_outside(tmp_path: Path, method: str) -> None:  # V52, V53, V54
-    make_tool(tmp_path, "test:hang", "import time\ntime.sleep(60)")
+    make_tool(tmp_path, "test:hang", "import time\ntime.sleep(86400)")
     make_tool(tmp_path, "test:echo")
     begun = threading.Event()
     wire = Wire(tmp_path)
@@ -317,9 +320,9 @@ def test_what_runs_for_a_session_is_cancelled_from_outside(tmp_path: Path, metho
     with wire.client as client:
         client.initialize()
         _, future = client.send("agent/step", {"text": text, "sessionId": "s", "config": ON})
-        assert begun.wait(30)
+        begun.wait()
         ended = client.request(method, {"sessionId": "s"})
-        result = future.result(30)
+        result = future.result()
     assert [one["status"] for one in result["results"]] == ["success", "cancelled", "cancelled"]
     assert result["stop"] == "cancelled"
     assert ended["cancelled"] == [result["results"][1]["callId"]]

@@ -4,8 +4,6 @@ with nonsense (V14, V43, V61, ruling 40)."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.rpc.inside import rpc_server
 from tests.runtime.mcp_calls import make
 from tests.runtime.workflow_world import edge, flow
 from tests.sample_tools import make_tool, vcp
@@ -26,22 +25,17 @@ class Host:
     """A host that says exactly what a test wants, when it wants; newline-delimited JSON."""
 
     def __init__(self, root: Path, capabilities: dict[str, Any] | None) -> None:
-        command = [sys.executable, "-P", "-m", "tamis.server.cli.main", "rpc", "--root", str(root)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
+        self.process = rpc_server(root)
         self.number = 0
         self.told: list[dict[str, Any]] = []
         if capabilities is not None:
             self.request("initialize", {"capabilities": capabilities, "clientInfo": {"name": "strict host"}})
 
     def write(self, **message: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
     def read(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the daemon has ended"
         message = json.loads(line)
@@ -81,9 +75,8 @@ def host(root: Path, capabilities: dict[str, Any] | None = REQUEST) -> Iterator[
     try:
         yield one
     finally:
-        assert one.process.stdin is not None
         one.process.stdin.close()
-        one.process.wait(10)
+        one.process.wait()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def test_the_collector_waits_for_the_last_of_several_works() -> None:
     seen: list[bool] = []
 
     def work(number: int) -> int:
-        gates[number].wait(30)
+        gates[number].wait()
         seen.append(gc.isenabled())
         return number
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,22 +13,17 @@ from typing import Any
 
 import pytest
 
-from tamis.client import Client
+from tamis.server.runtime.execution.tasks import callback
 from tamis.server.runtime.store.folders import state_folder
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool
+from tests.waiting import until
 
-# a daemon whose attempts have other bounds and whose pauses are none
-QUICK = (
-    "import sys\nfrom tamis.server.runtime.execution.tasks import callback\n"
-    "callback.ATTEMPT_S = float(sys.argv.pop(1))\n"
-    "callback.call_back.__defaults__ = ((0.01, 0.01),)\n"
-    "from tamis.server.cli.main import entry\n"
-    "entry()"
-)
 BIG = "import json\nprint(json.dumps('x' * 6_000_000))"
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 ERROR = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
 
+LONG_S = 600.0
 Answer = Callable[["Target", socket.socket], None]
 
 
@@ -68,15 +61,6 @@ class Target:
         self._listening.close()
 
 
-def wait_for(condition: Callable[[], Any]) -> Any:
-    """What the condition gives, once that is something."""
-    until = time.monotonic() + 60
-    while not (found := condition()):
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.01)
-    return found
-
-
 def read_post(connection: socket.socket) -> bytes:
     stream = connection.makefile("rb")
     length = 0
@@ -103,10 +87,12 @@ def slow(target: Target, connection: socket.socket) -> None:
 
 
 def silent(target: Target, connection: socket.socket) -> None:
-    target.released.wait(60)
+    if target.answers[0] is not silent:
+        callback.ATTEMPT_S = LONG_S  # the attempt that is answered has all the time
+    target.released.wait()
 
 
-deaf = lambda target, connection: target.released.wait(60)  # noqa: E731 (a mark, told apart by identity)
+deaf = lambda target, connection: target.released.wait()  # noqa: E731 (a mark, told apart by identity)
 
 
 def closes(target: Target, connection: socket.socket) -> None:
@@ -136,11 +122,11 @@ class Daemon:
 
     def __init__(self, root: Path, target: Target, **policy: Any) -> None:
         # short where the end of the time is what is looked at
-        seconds = "1" if target.answers[0] in (silent, deaf) else "30"
+        callback.ATTEMPT_S = 1.0 if target.answers[0] in (silent, deaf) else LONG_S
         opened = {"allowHosts": [f"127.0.0.1:{target.port}"], "allowCidrs": ["127.0.0.1/32"]} | policy
         url = f"http://127.0.0.1:{target.port}/done"
         settings = json.dumps({"tasks": {"callbackUrl": url}, "policy": opened})
-        self.client = Client(root, command=[sys.executable, "-c", QUICK, seconds, "rpc", "--root", str(root)])
+        self.client = InsideClient(root)
         self.client.request(
             "initialize", {"processId": None, "initializationOptions": {"settings": json.loads(settings)}}
         )
@@ -148,12 +134,14 @@ class Daemon:
     def task(self, tool: str = "late") -> str:
         """Runs a task to its end."""
         task_id: str = self.client.request("tool/execute", {"toolId": tool, "args": {}})["taskId"]
-        wait_for(lambda: self.client.request("task/get", {"taskId": task_id})["status"] != "working")
+        until(lambda: self.client.request("task/get", {"taskId": task_id})["status"] != "working")
         return task_id
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(callback, "ATTEMPT_S", LONG_S)
+    monkeypatch.setattr(callback.call_back, "__defaults__", ((0.01, 0.01),))
     monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
     make_tool(tmp_path, "late", execution={"mode": "async"})
     make_tool(tmp_path, "big", BIG, execution={"mode": "async"})
@@ -169,16 +157,13 @@ def told_back(task_id: str) -> dict[str, Any]:
         mine = [event for event in events if event["event"] == "task.calledBack" and event["taskId"] == task_id]
         return mine[0] if mine else None
 
-    return wait_for(look)
+    return until(look)
 
 
-def sockets(pid: int) -> int:
-    """How many sockets a process has open."""
-    links: list[str] = []
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            links.append(os.readlink(f"/proc/{pid}/fd/{name}"))
-    return sum(link.startswith("socket:") for link in links)
+def is_left(target: Target) -> bool:
+    """Whether the daemon has closed all its connections to a target. One that is closed has no inode any more."""
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return not [row for row in rows if row[2].endswith(f":{target.port:04X}") and row[9] != "0"]
 
 
 @contextlib.contextmanager
@@ -218,31 +203,29 @@ def test_whatever_answers_the_task_stands_and_the_audit_says_what_happened(
     root: Path, answers: list[Answer], came: int, problem: str
 ) -> None:  # D92
     with served(root, *answers) as (daemon, target):
-        before = sockets(daemon.client.process.pid)
         task_id = daemon.task()
         assert daemon.client.request("server/health")["status"] == "ok"
         event = told_back(task_id)
         assert problem in event.get("problem", "")
         assert bool(problem) == bool(event.get("problem"))
-        # on a machine with much to do an answer in time may come too late once
-        assert came <= target.came <= (3 if silent in answers else came)
+        # an attempt may be over before it has connected, where the machine is busy
+        assert target.came == came or (answers == [silent] and 0 < target.came < came)
         assert all(json.loads(post)["taskId"] == task_id for post in target.posts)
         assert daemon.client.request("task/get", {"taskId": task_id})["status"] == "completed"
         assert daemon.client.request("task/result", {"taskId": task_id})["status"] == "success"
-        wait_for(lambda: sockets(daemon.client.process.pid) <= before)
+        until(lambda: is_left(target))
 
 
 def test_a_target_that_does_not_read_costs_no_descriptor_and_holds_back_nothing(root: Path) -> None:  # D92
     with served(root, deaf) as (daemon, target):
-        before = sockets(daemon.client.process.pid)
         task_id = daemon.task("big")
         assert daemon.client.request("tool/execute", {"toolId": "late", "args": {}})["status"] == "accepted"
         assert "no answer within 1 s" in told_back(task_id)["problem"]
-        assert target.came >= 3
-        wait_for(lambda: daemon.client.request("task/list")["tasks"][0]["status"] != "working")
+        assert target.came
+        until(lambda: daemon.client.request("task/list")["tasks"][0]["status"] != "working")
         told_back(daemon.client.request("task/list")["tasks"][0]["taskId"])
         # the target keeps its ends open: only who called can have closed them
-        wait_for(lambda: sockets(daemon.client.process.pid) <= before)
+        until(lambda: is_left(target))
 
 
 def test_a_redirect_to_another_open_port_is_not_followed_either(root: Path) -> None:  # D34
@@ -259,6 +242,6 @@ def test_a_redirect_to_another_open_port_is_not_followed_either(root: Path) -> N
 def test_a_daemon_ends_while_a_target_is_silent(root: Path) -> None:  # D92
     with served(root, silent) as (daemon, target):
         task_id = daemon.task()
-        wait_for(lambda: target.came)
+        until(lambda: target.came)
     assert daemon.client.process.returncode == 0
     assert "the daemon that ran it was ended" in told_back(task_id)["problem"]

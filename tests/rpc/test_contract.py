@@ -18,6 +18,7 @@ from tamis.server.rpc.described.examples import EXAMPLES
 from tamis.server.rpc.described.openrpc import document
 from tamis.server.rpc.methods import RpcServer
 from tests.rpc import contract_check
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool, vcp
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(root: Path) -> Iterator[Client]:
-    with Client(root, on_log=lambda _line: None) as client:
+    with InsideClient(root, on_log=lambda _line: None) as client:
         yield client
 
 
@@ -153,7 +154,7 @@ def test_params_that_are_left_out_are_empty_ones(daemon: Client, method: str) ->
 
 
 def test_the_examples_of_the_description_are_true() -> None:
-    with Client(ROOT / "examples", on_log=lambda _line: None) as client:
+    with InsideClient(ROOT / "examples", on_log=lambda _line: None) as client:
         for example in EXAMPLES:
             given = client.request(example.method, example.params)
             assert without_measures(given) == without_measures(example.result), (example.method, example.name)
@@ -173,7 +174,7 @@ def without_measures(value: Any) -> Any:
 def test_each_way_a_call_can_end_has_the_published_shape(root: Path) -> None:
     """What the fixture of this folder checks of every message, for the ends that there are."""
     told: list[str] = []
-    with Client(
+    with InsideClient(
         root,
         on_approval=lambda question: next(one.option_id for one in question.options if one.kind == "reject_once"),
         on_notification=lambda method, _params: told.append(method),
@@ -206,7 +207,7 @@ def test_what_is_seldom_sent_has_the_published_shape(root: Path) -> None:
         asked.append(method)
         return params["actions"][0]
 
-    with Client(
+    with InsideClient(
         root, on_request=answer, on_notification=lambda method, _params: told.append(method), on_log=lambda _line: None
     ) as client:
         client.request("initialize", {"capabilities": {"window": {"showMessage": {}}}})
@@ -241,7 +242,7 @@ def test_discover_gives_the_document_that_is_published(daemon: Client) -> None:
 
 def test_discover_needs_neither_trust_nor_tools(tmp_path: Path) -> None:
     (tmp_path / "tamis.toml").write_text("tools = 3\n", "utf-8")
-    with Client(tmp_path, on_log=lambda _line: None) as client:
+    with InsideClient(tmp_path, on_log=lambda _line: None) as client:
         client.initialize(trusted=False)
         first = client.rpc_discover()
         assert first.methods == client.rpc_discover().methods
@@ -254,7 +255,7 @@ def test_the_description_is_the_same_each_time() -> None:
 
 
 def test_initialize_names_every_method_with_its_stability(root: Path) -> None:
-    with Client(root) as client:
+    with InsideClient(root) as client:
         given = client.initialize().capabilities.experimental.tamis.methods
     assert given == {name: contract_check.methods()[name].stability for name in NAMES}
 
@@ -264,7 +265,7 @@ def test_a_tool_that_is_refused_too_often_is_told_to_the_host(tmp_path: Path, ev
     """D98: to a host with the capability `events`."""
     make_tool(tmp_path, "t:gpu", securityContext={"requiredCapabilities": ["gpu"]})
     told: list[tuple[str, Any]] = []
-    with Client(tmp_path, on_notification=lambda *one: told.append(one)) as client:
+    with InsideClient(tmp_path, on_notification=lambda *one: told.append(one)) as client:
         if events:
             client.initialize()
         for _ in range(12):

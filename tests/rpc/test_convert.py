@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import action, make_tool
 
 
@@ -16,7 +17,7 @@ from tests.sample_tools import action, make_tool
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     root = tmp_path_factory.mktemp("root")
     make_tool(root, "other:count", properties={"n": {"type": "integer"}})
-    with Client(root) as started:
+    with InsideClient(root) as started:
         yield started
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tamis.client import Client
 from tests.protocols.export_rules import faults
+from tests.rpc.inside import InsideClient
 from tests.rpc.process import failure
 from tests.sample_tools import make_tool
 
@@ -21,7 +22,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
         tmp_path, "core:echo", properties={"text": {"type": "string"}, "o": {"type": "object"}}, required=["text"]
     )
     make_tool(tmp_path / "other", "core_echo")
-    with Client(root=str(tmp_path)) as client:
+    with InsideClient(root=str(tmp_path)) as client:
         yield client
 
 
@@ -56,6 +57,6 @@ def test_another_form_is_wrong_params(client: Client) -> None:
 
 
 def test_initialize_names_the_forms(tmp_path: Path) -> None:
-    with Client(root=str(tmp_path)) as client:
+    with InsideClient(root=str(tmp_path)) as client:
         told = client.request("initialize", {"capabilities": {}})
     assert told["capabilities"]["experimental"]["tamis"]["exports"] == FORMS

@@ -12,6 +12,7 @@ import pytest
 from tamis.client import Client, RpcFailure
 from tests.cli.process import tamis
 from tests.protocols.gbnf_machine import parse
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool
 
 
@@ -25,7 +26,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(root: Path) -> Iterator[Client]:
-    with Client(root) as started:
+    with InsideClient(root) as started:
         yield started
 
 

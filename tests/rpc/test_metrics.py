@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tamis.client import Client, RpcFailure
+from tamis.client import RpcFailure
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -22,7 +23,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_daemon_tells_what_it_counted(root: Path) -> None:
-    with Client(root) as client:
+    with InsideClient(root) as client:
         client.request("tool/execute", {"toolId": "test:trace"})
         client.request("tool/execute", {"toolId": "made:up"})
         with pytest.raises(RpcFailure):
@@ -40,7 +41,7 @@ def test_the_daemon_tells_what_it_counted(root: Path) -> None:
 
 
 def test_a_host_finds_its_trace_in_what_a_call_starts(root: Path) -> None:
-    with Client(root) as client:
+    with InsideClient(root) as client:
         for parent, told in ((PARENT, PARENT), ("nonsense", None)):
             result = client.request("tool/execute", {"toolId": "test:trace", "context": {"traceparent": parent}})
             assert (result["status"], result["output"]) == ("success", told)
@@ -49,7 +50,7 @@ def test_a_host_finds_its_trace_in_what_a_call_starts(root: Path) -> None:
 def test_a_host_gives_what_stands_for_its_variables(tmp_path: Path) -> None:  # T36
     make_tool(tmp_path, "test:echo", properties={"texts": {"type": "array"}})
     asked = {"toolId": "test:echo", "args": {"texts": ["@{dir}/a", {"@{dir}": "@{other}"}]}}
-    with Client(tmp_path) as client:
+    with InsideClient(tmp_path) as client:
         result = client.request("tool/execute", {**asked, "context": {"variables": {"dir": "fam://data"}}})
         assert result["output"] == {"texts": ["fam://data/a", {"@{dir}": "@{other}"}]}
         with pytest.raises(RpcFailure, match="names 65; at most 64 fit") as error:

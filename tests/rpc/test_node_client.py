@@ -7,21 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.node_runtime import NODE, node_project
+from tests.mcp.kept_packages import project as node_project
+from tests.node_runtime import NODE
 from tests.sample_tools import make_tool
 
 
 def test_vscode_jsonrpc_drives_the_daemon(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     make_tool(tools, "test:echo")
-    make_tool(tools, "test:hang", "import time\ntime.sleep(60)")
+    make_tool(tools, "test:hang", "import time\ntime.sleep(86400)")
     project = node_project(Path(__file__).parent / "node", tmp_path / "node")
     done = subprocess.run(
         [NODE, "drive.js", sys.executable, str(tools)],
         cwd=project,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tamis.client import Client
 from tests.environments.package_index import serving, wheel
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool
 
 
@@ -31,7 +31,7 @@ def test_installing_is_told_to_the_clients_token(tmp_path: Path, monkeypatch: py
             "TAMIS_STATE_DIR": str(tmp_path / "state"),
         }.items():
             monkeypatch.setenv(name, value)
-        with Client(root, on_notification=lambda method, params: seen.append((method, params))) as client:
+        with InsideClient(root, on_notification=lambda method, params: seen.append((method, params))) as client:
             result = client.request("tool/execute", {"toolId": "t:needy", "workDoneToken": "w1"})
             assert result["output"] == "1.0", result
             told = [params for method, params in seen if method == "$/progress"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,11 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
+from tests.rpc.inside import InsideClient
 from tests.sample_tools import make_tool, vcp
+from tests.waiting import until
 
-SLOW = "import json, sys, time\ntime.sleep(2)\nprint(json.dumps('old'))\n"
+WAITS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('\"old\"')\n"
 
 
 class Heard:
@@ -27,15 +28,10 @@ class Heard:
         if method == "registry/changed":
             self.changes.append(params)
 
-    def until(self, fits: Callable[[dict[str, Any]], bool], seconds: float = 30.0) -> dict[str, Any]:
-        """The first change that fits; the bound is for a machine that is busy."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for change in list(self.changes):
-                if fits(change):
-                    return change
-            time.sleep(0.02)
-        raise AssertionError(f"not told within {seconds} s: {self.changes}")
+    def until(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first change that fits."""
+        (change,) = until(lambda: [change for change in list(self.changes) if fits(change)][:1])
+        return change
 
 
 @pytest.fixture
@@ -51,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(root: Path, heard: Heard) -> Iterator[Client]:
-    with Client(root, on_notification=heard) as started:
+    with InsideClient(root, on_notification=heard) as started:
         yield started
 
 
@@ -118,13 +114,14 @@ def test_a_new_workflow_and_a_list_entry_are_enough(client: Client, root: Path, 
 
 
 def test_a_running_call_keeps_what_it_began_with(root: Path, heard: Heard) -> None:  # D53
-    make_tool(root, "test:slow", SLOW)
-    with Client(root, on_notification=heard) as client:
+    make_tool(root, "test:slow", WAITS)
+    with InsideClient(root, on_notification=heard) as client:
         assert len(ids(client)) == 2
         _, running = client.send("tool/execute", {"toolId": "test:slow", "args": {}})
         (root / "test_slow" / "x.tool.json").unlink()
         heard.until(lambda one: one["removed"] == ["test:slow@1.0.0"])
-        result = running.result(60)
+        (root / "test_slow" / "go").touch()
+        result = running.result()
         assert (result["status"], result["output"]) == ("success", "old")
         assert client.request("tool/execute", {"toolId": "test:slow"})["error"]["type"] == "UnknownTool"
 
@@ -212,7 +209,7 @@ def test_vcp_names_a_method_by_its_tool_and_command(root: Path) -> None:  # V45,
     number = {"type": "integer"}
     metadata = {"description": "Adds numbers.", "agentCallable": True}
     schema = {"type": "object", "properties": {"a": number}, "additionalProperties": False}
-    with Client(root, on_request=answer) as client:
+    with InsideClient(root, on_request=answer) as client:
         client.request(
             "service/register", {"serviceName": "Math", "methods": [{"name": "add", "parameters": schema, **metadata}]}
         )

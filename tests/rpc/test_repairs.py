@@ -11,6 +11,7 @@ import pytest
 from tamis.client import Client, RpcFailure
 from tamis.protocols.model import Edit
 from tamis.protocols.repair import apply_edits
+from tests.rpc.inside import InsideClient
 
 BLOCK = "好😀\n<|[REQUEST_TOOL]|>\ncommand：»»»T.t«««\nx:>>>1<<<\n<|[END_TOOL]|>"
 
@@ -18,7 +19,7 @@ BLOCK = "好😀\n<|[REQUEST_TOOL]|>\ncommand：»»»T.t«««\nx:>>>1<<<\n<|[E
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     root: Path = tmp_path_factory.mktemp("root")
-    with Client(root) as started:
+    with InsideClient(root) as started:
         yield started
 
 

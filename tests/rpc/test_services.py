@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tamis.client import Client, RpcFailure
+from tamis.client import RpcFailure
+from tests.rpc.inside import InsideClient
 from tests.rpc.raw_host import RawHost, method
 
 
@@ -29,7 +29,7 @@ def test_a_service_is_registered_called_back_and_taken_away(tmp_path: Path) -> N
         asked.append((name, params))
         return {"echo": params["args"]}
 
-    with Client(tmp_path, on_request=answer, on_notification=lambda *one: told.append(one)) as client:
+    with InsideClient(tmp_path, on_request=answer, on_notification=lambda *one: told.append(one)) as client:
         made = client.request(
             "service/register", {"serviceName": "s", "methods": [method("echo"), method("_x"), {"name": "inner"}, 5]}
         )
@@ -74,7 +74,7 @@ def test_a_service_is_registered_called_back_and_taken_away(tmp_path: Path) -> N
     ],
 )
 def test_a_registration_that_is_none_is_the_requests_fault(tmp_path: Path, params: Any) -> None:
-    with Client(tmp_path) as client:
+    with InsideClient(tmp_path) as client:
         with pytest.raises(RpcFailure) as failed:
             client.request("service/register", params)
         assert failed.value.code == -32602
@@ -91,7 +91,7 @@ def test_a_host_that_answers_late_twice_and_with_errors_gets_one_result_for_each
     raw.send(id=first["id"], result="and again")
     raw.send(id="tamis-999", result="never asked")
     raw.send(id=first["id"], error={"code": 1, "message": "no"})
-    raw.send(id=3, method="tool/execute", params={"toolId": "s:m", "timeoutMs": 10_000})
+    raw.send(id=3, method="tool/execute", params={"toolId": "s:m", "timeoutMs": 600_000})
     second = raw.until(method="service/invoke")
     raw.send(id=second["id"], result="first")
     raw.send(id=second["id"], result="second")
@@ -134,19 +134,17 @@ def test_cancelling_the_request_cancels_the_host_and_gives_the_normal_result(raw
 
 
 def test_a_host_that_dies_leaves_no_daemon(tmp_path: Path) -> None:
-    with RawHost(tmp_path) as host:
+    with RawHost(tmp_path, process=True) as host:
         host.register(method("m"))
         host.send(id=2, method="tool/execute", params={"toolId": "s:m"})
         host.until(method="service/invoke")
-        began = time.monotonic()
-    # the fixture's end waits for the process; a daemon that waited for the host would be killed after ten seconds
-    assert time.monotonic() - began < 8
+    # the end of the block waits for the process, for ever if the daemon waited for the host
 
 
 def test_state_is_shared_with_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
     told: list[tuple[str, Any]] = []
-    with Client(tmp_path, on_notification=lambda *one: told.append(one)) as client:
+    with InsideClient(tmp_path, on_notification=lambda *one: told.append(one)) as client:
         assert client.request("state/get") == {"found": True, "value": {}}
         assert client.request("state/set", {"values": {"a.b": 1, "c": [1]}}) == {"removed": []}
         assert client.request("state/set", {"values": {"c.1": 2}, "remove": ["a.b", "x"]}) == {"removed": ["a.b"]}
@@ -187,10 +185,10 @@ def test_an_event_is_told_before_the_response(raw: RawHost) -> None:
 
 
 def test_a_no_op_service_keeps_up_with_many_calls(tmp_path: Path) -> None:
-    with Client(tmp_path, on_request=lambda *_: None) as client:
+    with InsideClient(tmp_path, on_request=lambda *_: None) as client:
         client.request("service/register", {"serviceName": "s", "methods": [method("m")]})
         futures = [client.send("tool/execute", {"toolId": "s:m", "args": {"text": str(n)}})[1] for n in range(64)]
-        assert {future.result(30)["status"] for future in futures} == {"success"}
+        assert {future.result()["status"] for future in futures} == {"success"}
 
 
 def test_files_of_a_resource_folder_are_written_over_the_wire(tmp_path: Path) -> None:
@@ -198,7 +196,7 @@ def test_files_of_a_resource_folder_are_written_over_the_wire(tmp_path: Path) ->
     folder = json.dumps(os.path.realpath(tmp_path / "data"))
     (tmp_path / "tamis.toml").write_text(f"[resources]\ndata = {folder}\n[policy]\nwriteRoots = [{folder}]\n")
     call = {"toolId": "File.Write", "args": {"content": "x"}, "uris": {"file_path": "fam://data/old.txt"}}
-    with Client(tmp_path) as client:
+    with InsideClient(tmp_path) as client:
         missing = client.request("tool/execute", {"call": call})
         assert (missing["status"], missing["error"]["type"]) == ("error", "SecurityError")
         (tmp_path / "data/old.txt").write_text("old")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tamis.server.rpc.stray import StrayText
 from tamis.server.runtime.observe.trail import Log
 from tests.rpc.process import COMMAND, rpc
 from tests.sample_tools import make_tool
+from tests.waiting import until
 
 PACKAGE = """
 import asyncio, logging, sys, threading, warnings
@@ -194,10 +194,7 @@ def test_the_form_follows_the_file_while_the_daemon_runs(root: Path) -> None:
     daemon = Daemon(root, "--root", str(root))
     daemon.write(begin(), call("test:noisy", 9))
     daemon.answer(9)
-    until = time.monotonic() + 20
-    while "printed" not in daemon.said.read_text():  # it comes by a pipe of its own
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: "printed" in daemon.said.read_text())  # it comes by a pipe of its own
     (root / "tamis.toml").write_text('handlers = ["noisy"]\nlogFormat = "json"\n')
     daemon.write(rpc("registry/reload", {}, 2))
     daemon.answer(2)

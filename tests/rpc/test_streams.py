@@ -17,6 +17,7 @@ from tamis.server.rpc.methods import RpcServer
 from tamis.server.rpc.session import Request
 from tamis.server.rpc.streams import MAX_STREAMS
 from tamis.server.wire.jsonrpc import RpcError
+from tests.rpc.inside import InsideClient
 from tests.rpc.raw_host import RawHost
 from tests.sample_tools import make_tool
 
@@ -27,7 +28,7 @@ TEXT = f"😀 Text <b\r\n<ACTION>\n<t><a>1 < 2 🎉</a></t></ACTION> {TAM}\n`<AC
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     make_tool(tmp_path, "test:echo")
-    with Client(tmp_path) as started:
+    with InsideClient(tmp_path) as started:
         yield started
 
 
@@ -182,7 +183,7 @@ def test_a_long_text_comes_by_pieces_in_bounded_memory(tmp_path: Path, is_long: 
     """C2: of 210 MB in three streams each takes what is said, and gives the result of it while others are answered."""
     size, most = (70_000_000, 700) if is_long else (6_000_000, 200)
     options = {"allowMultipleBlocks": True}
-    with RawHost(tmp_path) as host:
+    with RawHost(tmp_path, process=True) as host:
         number = 0
 
         def ask(method: str, params: Any) -> dict[str, Any]:
@@ -191,6 +192,7 @@ def test_a_long_text_comes_by_pieces_in_bounded_memory(tmp_path: Path, is_long: 
             host.send(id=number, method=method, params=params)
             return host.until(id=number)
 
+        ask("task/list", {})
         for seed in range(3 if is_long else 1):
             name = ask("parse/open", {"options": options})["result"]["streamId"]
             taken, calls = 0, 0
@@ -207,7 +209,7 @@ def test_a_long_text_comes_by_pieces_in_bounded_memory(tmp_path: Path, is_long: 
             closing = number
             host.send(id=closing, method="parse/close", params={"streamId": name, "summary": True})
             number += 1
-            host.send(id=number, method="server/health", params={})
+            host.send(id=number, method="task/list", params={})
             assert host.next()["id"] == number  # while the whole text is read once more
             result = host.until(id=closing)["result"]
             assert len(result["calls"]) >= calls > 500

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tamis.client import Client, RpcFailure
+from tests.rpc.inside import InsideClient
 from tests.rpc.seed_workflow import SEED
 from tests.runtime.workflow_world import edge, flow
 
@@ -57,12 +58,12 @@ def client(root: Path, told: list[tuple[str, Any]]) -> Iterator[Client]:
     def invoke(_method: str, params: Any) -> Any:
         item = params["args"]["item"]
         if item == "hold":
-            held.wait(30)
+            held.wait()
         if item == "bad":
             raise RuntimeError("a bad item")
         return item * 2
 
-    with Client(
+    with InsideClient(
         root, on_request=invoke, on_notification=lambda method, params: told.append((method, params))
     ) as started:
         started.initialize()
@@ -189,7 +190,7 @@ def test_a_cancelled_run_gives_its_normal_result(
     ]:
         time.sleep(0.01)
     client.cancel(number)
-    result = msgspec.to_builtins(future.result(20))
+    result = msgspec.to_builtins(future.result())
     assert result["status"] == "cancelled"
     assert {step["nodeId"]: step["status"] for step in result["steps"]}["each"] == "cancelled"
     assert result["outputs"] == {"note": "3 items"}

@@ -66,10 +66,10 @@ def browse(address: str) -> None:
 
     def go() -> None:
         try:
-            urllib.request.build_opener(_Stay()).open(address, timeout=10).close()
+            urllib.request.build_opener(_Stay()).open(address).close()
         except urllib.error.HTTPError as answer:
             with answer:
-                urllib.request.urlopen(answer.headers["Location"], timeout=10).close()
+                urllib.request.urlopen(answer.headers["Location"]).close()
 
     threading.Thread(target=go, daemon=True).start()
 
@@ -127,7 +127,7 @@ async def talk(url: str, token: str, context: dict[str, Any]) -> None:
     )
     session = McpSession(Lines(process), lambda text: print(text, file=sys.stderr))
     try:
-        await session.start(elicits=Person.modes, discover_s=20)
+        await session.start(elicits=Person.modes, discover_s=60)
         tools = await session.tools()
         calls = context.get("toolCalls") or [
             {"name": name, "arguments": arguments_of(tool.get("inputSchema", {}))} for name, tool in tools.items()

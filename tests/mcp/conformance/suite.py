@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from tests.node_runtime import npm
+from tests.mcp.kept_packages import node_modules
 
 HERE = Path(__file__).parent
 REVISIONS = ("2026-07-28", "2025-11-25")
@@ -13,9 +12,6 @@ Checks = dict[str, dict[str, str]]
 """What failed, by scenario and check."""
 
 
-def installed(folder: Path) -> Path:
-    """The suite, in a folder."""
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(HERE / name, folder)
-    npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
-    return folder
+def installed() -> Path:
+    """Returns the program of the suite."""
+    return node_modules(HERE) / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
