@@ -32,11 +32,10 @@ from tamis.server.lsp.words import Table, Template, catalogue, chinese
 from tamis.server.runtime.settings.faults import disk_faults
 from tests.lsp.lsp_client import Client
 from tests.lsp.marker_core import core_of
-from tests.lsp.markers import FOLDER, opened, read_case
+from tests.lsp.markers import CASES, case_id, opened, read_case
 from tests.lsp.verbs import capabilities
 
 ROOT = Path(__file__).parents[2]
-CASES = sorted(FOLDER.rglob("*.txt"))
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
 HOLE = re.compile(r"\{(\w+)([~?]?)\}")
@@ -267,7 +266,8 @@ def in_chinese(kind: str, code: str, text: str) -> str:
     return (words.phrase(text) or text) if kind == "related" else words.text(kind, text)
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.share(10)
+@pytest.mark.parametrize("path", CASES, ids=case_id)
 def test_all_that_is_said_of_the_marker_files_is_said_in_chinese(path: Path) -> None:
     for kind, code, text in said_of(path):
         said = in_chinese(kind, code, text)
@@ -276,6 +276,8 @@ def test_all_that_is_said_of_the_marker_files_is_said_in_chinese(path: Path) -> 
             assert quoted in said, (text, said)
 
 
+# All marker files are analysed once more; the catalogue is held to the sources above.
+@pytest.mark.long
 def test_the_marker_files_hold_enough_to_show_it() -> None:
     told = {one for path in CASES for one in said_of(path)}
     assert len({code for kind, code, _ in told if kind == "finding"}) > 180

@@ -142,7 +142,7 @@ def test_the_editor_and_the_command_line_say_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.tool.json").write_text(MANIFEST)
     (tmp_path / "tamis.toml").write_text('[lint]\nkeyword-for-other-type = "warning"\nLN721 = "off"\n')
     command = [sys.executable, "-m", "tamis.server.cli.main", "check", "--format", "json", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 1, done.stderr
     files = json.loads(done.stdout)["files"]
     found = [(item["code"], item["severity"]) for file in files for item in file["diagnostics"]]
