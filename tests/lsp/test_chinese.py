@@ -159,9 +159,10 @@ def worded(texts: set[str]) -> set[str]:
 def test_every_title_of_a_fix_an_action_or_a_lens_has_a_chinese_one() -> None:
     titles: set[str] = set()
     for _, tree in trees():
-        aside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        aside |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        for node in ast.walk(tree):
+        every = list(ast.walk(tree))
+        aside = {id(node.value) for node in every if isinstance(node, ast.Expr)}
+        aside |= {id(part) for node in every if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in every:
             if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in aside:
                 titles.update(text for text in literals(node) if ACTIONS.match(text) and len(text) < 90)
     # other things that begin with such a word: sentences of findings and of cards, questions
