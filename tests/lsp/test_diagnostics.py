@@ -97,7 +97,10 @@ def test_closing_takes_the_findings_away(root: Path) -> None:
         assert client.published(uri) == []
 
 
-def test_burst_of_keystrokes_is_answered_a_few_times_with_the_last_state(root: Path) -> None:
+def test_burst_of_keystrokes_is_answered_a_few_times_with_the_last_state(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tamis.server.lsp.main.BURST_SECONDS", 86_400.0)
     uri = (root / "a.md").as_uri()
     with Client() as client:
         client.start(root)

@@ -215,14 +215,6 @@ def test_end_of_input_after_shutdown_ends_with_0(client: Client) -> None:
     assert client.exit_code() == 0
 
 
-def test_client_that_shuts_down_gets_an_exit(process: Client) -> None:
-    process.start()
-    process.call("textDocument/hover", HOVER)
-    process.call("shutdown")
-    process.notify("exit")
-    assert process.exit_code() == 0
-
-
 def test_sigterm_ends_the_process(process: Client) -> None:
     process.start()
     assert isinstance(process.process, subprocess.Popen)

@@ -436,11 +436,14 @@ def begun(editor: Editor) -> Any:
     return found["params"]["token"]
 
 
-def started(editor: Editor) -> list[int]:
-    """The processes of a run, once there are any."""
-    process = editor.process
-    assert isinstance(process, subprocess.Popen)
-    return until(lambda: children(process.pid))
+def starts(root: Path, editor: Editor) -> list[int]:
+    """Starts a run that does not end; returns the processes of the run."""
+    server = editor.process.pid if isinstance(editor.process, subprocess.Popen) else os.getpid()
+    before = set(children(server))
+    editor.start(root, EVERYTHING)
+    editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
+    begun(editor)
+    return until(lambda: [one for one in children(server) if one not in before])
 
 
 @pytest.mark.parametrize("way", ["request", "progress", "command"])
@@ -464,11 +467,8 @@ def test_a_run_can_be_cancelled_and_gives_its_result(editor: Editor, root: Path,
 
 
 def test_a_client_that_dies_leaves_nothing_behind(root: Path) -> None:
-    with Editor(cwd=root, inside=False) as editor:
-        editor.start(root, EVERYTHING)
-        editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
-        begun(editor)
-        below = started(editor)
+    with Editor(cwd=root) as editor:
+        below = starts(root, editor)
         assert editor.process.stdin is not None
         editor.process.stdin.close()
         assert editor.exit_code() == 1
@@ -477,20 +477,14 @@ def test_a_client_that_dies_leaves_nothing_behind(root: Path) -> None:
 
 def test_a_killed_server_leaves_nothing_behind(root: Path) -> None:
     with Editor(cwd=root, inside=False) as editor:
-        editor.start(root, EVERYTHING)
-        editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
-        begun(editor)
-        below = started(editor)
+        below = starts(root, editor)
         editor.process.kill()
         all_end(below)
 
 
 def test_exit_during_a_run_ends_at_once(root: Path) -> None:
-    with Editor(cwd=root, inside=False) as editor:
-        editor.start(root, EVERYTHING)
-        editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
-        begun(editor)
-        below = started(editor)
+    with Editor(cwd=root) as editor:
+        below = starts(root, editor)
         editor.request("shutdown")
         editor.notify("exit")
         assert editor.exit_code() == 0

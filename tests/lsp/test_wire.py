@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tamis.server.lsp import main, trace
 from tamis.server.lsp.session import Session
 from tamis.server.lsp.table import REQUESTS
 from tamis.server.wire.stdio import Outbox
@@ -253,7 +254,8 @@ def test_trace_may_begin_with_initialize(client: Client) -> None:
     assert not any("verbose" in one for one in traces)
 
 
-def test_lines_of_the_log_are_bounded_in_length_and_number(client: Client) -> None:
+def test_lines_of_the_log_are_bounded_in_length_and_number(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "LINES_SECONDS", 86_400.0)
     client.start()
     for _ in range(300):
         client.notify("textDocument/didOpen", {"textDocument": {"uri": 3, "x" * 50_000: 1}})
@@ -305,17 +307,30 @@ def test_strange_settings_are_taken_for_none(tmp_path: Path, answer: Any, capsys
 # Floods
 
 
-def test_keystrokes_written_one_by_one_are_answered_at_most_three_times(client: Client) -> None:
-    client.start()
-    client.open(URI, CALL + "\n" + "prose 你好 😋\n" * 400)
-    client.published(URI, 1)
-    before = len(client.messages)
-    for number in range(30):
-        client.change(URI, edit((1, 0), (1, 0), f"{number} </ACTION>"))
-    client.published(URI, 31)
-    with pytest.raises(queue.Empty):
-        client.next(0.2)
-    assert len(client.messages) - before <= 3
+def test_keystrokes_that_wait_are_answered_at_most_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = threading.Event()
+    verb = REQUESTS["textDocument/completion"]
+
+    def hold(*_: object) -> None:
+        typed.wait()
+
+    monkeypatch.setitem(REQUESTS, "textDocument/completion", msgspec.structs.replace(verb, handler=hold))
+    monkeypatch.setattr(main, "BURST_SECONDS", 86_400.0)
+    with Client() as client:
+        client.start()
+        client.open(URI, CALL + "\n" + "prose 你好 😋\n" * 400)
+        client.published(URI, 1)
+        held = client.request("textDocument/completion", AT)
+        before = len(client.messages)
+        for number in range(30):
+            client.change(URI, edit((1, 0), (1, 0), f"{number} </ACTION>"))
+        typed.set()
+        client.published(URI, 31)
+        with pytest.raises(queue.Empty):
+            client.next(0.2)
+        told = client.messages[before:]
+        assert any(message.get("id") == held for message in told)
+        assert len(told) - 1 <= 3
 
 
 def test_single_keystrokes_are_answered_each(client: Client) -> None:
