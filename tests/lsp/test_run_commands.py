@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -1021,8 +1022,15 @@ def test_every_command_is_announced_and_documented(root: Path) -> None:
     assert [name for name in commands if f"`{name}`" not in page] == []
 
 
-def test_an_ordinary_user_can_run_from_the_editor(own_root: Path) -> None:
-    root = own_root
+@pytest.fixture
+def open_root() -> Iterator[Path]:
+    """The tools in a folder that pytest does not close to others, as it closes ``tmp_path`` whenever a session starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield tools(Path(folder))
+
+
+def test_an_ordinary_user_can_run_from_the_editor(open_root: Path) -> None:
+    root = open_root
     if os.geteuid() != 0:
         pytest.skip("the other tests run as an ordinary user already")
     home = root / "home"
