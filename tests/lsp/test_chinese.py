@@ -30,6 +30,7 @@ from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.features.lifecycle import speaks_chinese
 from tamis.server.lsp.words import Table, Template, catalogue, chinese
 from tamis.server.runtime.settings.faults import disk_faults
+from tests.analysis.few_examples import FEW
 from tests.lsp.lsp_client import Client
 from tests.lsp.marker_core import core_of
 from tests.lsp.markers import CASES, case_id, opened, read_case
@@ -311,6 +312,7 @@ PIECES = st.sampled_from(
 HOSTILE = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=4).map("".join)
 
 
+@FEW
 @given(st.sampled_from(sorted(CATALOGUE)), st.data())
 def test_no_text_in_a_hole_is_changed_and_none_makes_half_a_sentence(code: str, data: st.DataObject) -> None:
     """Whatever names say: the sentence is Chinese with each of them verbatim, or it stays English."""
