@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(state.cleanup)
 
 
-FIRST = ("tests/sandbox/test_as_user.py", "tests/editors/test_vscode.py", "tests/lsp/test_markers.py")
+FIRST = ("tests/sandbox/test_as_user.py", "tests/editors/test_vscode.py")
 """Files that take minutes: begun first, so that no worker is left alone with one at the end."""
 
 

@@ -23,6 +23,7 @@ from tamis.server.analysis.running.mentions import inline_at
 from tamis.server.analysis.running.variables import names_in, reference_findings, variables_in
 from tamis.server.analysis.snapshot import Settings, Snapshot
 from tamis.server.runtime.settings.config import Settings as RuntimeSettings
+from tests.analysis.few_examples import FEW
 
 TOML = "/w/tamis.toml"
 HEADS = ("city", "api", "a-b", "town_2")
@@ -125,6 +126,7 @@ NEW = st.sampled_from(
 )
 
 
+@FEW
 @given(folders(), st.data(), NEW)
 def test_a_rename_and_its_reverse_give_the_same_bytes(files: dict[str, str], data: st.DataObject, new: str) -> None:
     folder = Folder(files)

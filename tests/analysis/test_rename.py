@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.server.analysis.index import WorkspaceIndex
@@ -28,6 +28,7 @@ from tamis.server.runtime.settings.config import Settings as RuntimeSettings
 from tamis.server.runtime.settings.protocols import load_also
 from tamis.server.runtime.tools.loader import FoundFile, Scan
 from tamis.server.runtime.tools.reading import build_registry
+from tests.analysis.few_examples import FEW
 
 ALSO = load_also(("hermes",))[0]
 PARAMETERS = ("text", "file_path", "mode")
@@ -152,6 +153,7 @@ def declared_at(files: dict[str, str], tool: str) -> tuple[str, int]:
     return path, files[path].index(f'"toolId": "{tool}"') + len('"toolId": "') + 1
 
 
+@FEW
 @given(worlds(), st.data())
 def test_references_of_a_declaration_are_exactly_the_places_that_name_it(world: World, data: st.DataObject) -> None:
     workspace = Workspace(world.files)
@@ -169,6 +171,7 @@ def test_references_of_a_declaration_are_exactly_the_places_that_name_it(world: 
 
 
 @pytest.mark.slow
+@FEW
 @given(worlds(), st.data())
 def test_renaming_a_tool_there_and_back_gives_the_same_bytes(world: World, data: st.DataObject) -> None:
     before = Workspace(world.files)
@@ -185,6 +188,7 @@ def test_renaming_a_tool_there_and_back_gives_the_same_bytes(world: World, data:
     assert after.renamed(path, offset, tool).files == world.files
 
 
+@FEW
 @given(worlds(), st.data())
 def test_renaming_a_parameter_there_and_back_gives_the_same_bytes(world: World, data: st.DataObject) -> None:
     before = Workspace(world.files)
@@ -253,6 +257,7 @@ def there_and_back(
     return after.files, forgot, knew, lost
 
 
+@FEW
 @given(spelled_worlds(), st.sampled_from(NEW_IDS))
 def test_a_rename_is_undone_by_its_reverse_or_says_where_it_is_not(
     given_: tuple[dict[str, str], str], new: str
@@ -273,6 +278,7 @@ def test_a_rename_is_undone_by_its_reverse_or_says_where_it_is_not(
             assert path in lost or f"{path}:" in said, path
 
 
+@FEW
 @given(spelled_worlds(), st.sampled_from(("words", "sourceFile", "文本")))
 def test_a_parameters_rename_is_undone_by_its_reverse_or_says_where_it_is_not(
     given_: tuple[dict[str, str], str], new: str
@@ -326,7 +332,7 @@ def test_every_verb_answers_in_text_that_ends_anywhere(path: str, is_long: bool)
                 rename(snapshot, offset, "brand_new")
 
 
-@settings(max_examples=30)
+@FEW
 @given(st.text(st.sampled_from('<>/ACTION"{}[]:,«»「」始末 \n\rabc:core_1😋'), max_size=80), st.integers(0, 80))
 def test_every_verb_answers_in_any_text(text: str, offset: int) -> None:
     for path in ("/w/a.md", "/w/x.tool.json", "/w/agent_profile.json", "/w/b.tam", "/w/c.vcp", "/w/f.json"):

@@ -18,6 +18,7 @@ from tamis.protocols.levels import Levels, read_levels
 from tamis.protocols.model import Diag
 from tamis.server.analysis.lints.targets import _FIXES, lint_targets
 from tamis.server.analysis.snapshot import Snapshot
+from tests.analysis.few_examples import FEW
 
 ROOT = Path(__file__).resolve().parents[2]
 _LEAVES = st.sampled_from(
@@ -75,6 +76,7 @@ def found(text: str, *targets: Target) -> list[Diag]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@FEW
 @given(text=manifests())
 def test_each_loss_of_an_export_is_a_finding_of_its_level_inside_the_file(target: Target, text: str) -> None:
     snapshot = Snapshot("/w/a.tool.json", "manifest", text, None)
@@ -90,6 +92,7 @@ def test_each_loss_of_an_export_is_a_finding_of_its_level_inside_the_file(target
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@FEW
 @given(text=manifests())
 def test_a_fix_leaves_a_manifest_that_loads_without_the_finding(target: Target, text: str) -> None:
     before = [diag.args["reason"] for diag in found(text, target)]

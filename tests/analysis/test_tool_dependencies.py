@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from tamis.server.analysis.answers import Finding
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.cli.main import main
 from tamis.server.runtime.runtime import Runtime
 from tests.sample_tools import make_tool, vcp
 
@@ -100,21 +99,19 @@ def test_a_half_typed_manifest_is_judged_as_far_as_it_goes(root: Path) -> None:
         found(root, text[:end])
 
 
-def test_tamis_check_says_it_at_the_entry(root: Path) -> None:  # D91
+def test_tamis_check_says_it_at_the_entry(root: Path, capsys: pytest.CaptureFixture[str]) -> None:  # D91
     path = root / "draft" / "x.tool.json"
     path.parent.mkdir()
     path.write_text(manifest("core:draft", {"core:base": "^2"}))
     (path.parent / "tool.py").write_text("print(1)")
-    command = [sys.executable, "-m", "tamis.server.cli.main", "check", "--format", "json", "--root", str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert main(["check", "--format", "json", "--root", str(root)]) == 1
     said = {
         one["code"]: one["range"]["start"]["line"]
-        for file in json.loads(done.stdout)["files"]
+        for file in json.loads(capsys.readouterr().out)["files"]
         for one in file["diagnostics"]
         if file["path"].endswith("draft/x.tool.json")
     }
     assert said == {"MF545": path.read_text().split("\n").index('    "core:base": "^2"')}
-    assert done.returncode == 1
 
 
 # VCP

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ from tamis.server.analysis.snapshot import Settings as AnalysisSettings
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.calls.runner import empty_result
 from tamis.server.runtime.settings.config import Settings
-from tests.growth import steps
+from tests.growth import growth, steps
 from tests.sample_tools import action, tam
 
 DEV = Settings(
@@ -137,16 +136,14 @@ def test_times_of_toml_are_text() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", ["{{v}}", "&lt;{{v}}", '"{{v}}",', "{{", "\\{{v}}", "{{v"])
-def test_many_references_take_time_in_proportion(piece: str) -> None:
-    def seconds(times: int) -> float:
-        text = action("t:a", text="[" + piece * times)
-        (call,) = read_text(text).calls
-        begun = time.process_time()
-        filled(call, text, Variables(environments=("e",), values={"v": "x"}))
-        return time.process_time() - begun
+def test_many_references_take_linear_time(piece: str) -> None:
+    variables = Variables(environments=("e",), values={"v": "x"})
 
-    seconds(100)
-    assert seconds(40_000) < 40 * max(seconds(4_000), 0.005)
+    def fill(text: str) -> None:
+        (call,) = read_text(text).calls
+        filled(call, text, variables)
+
+    assert growth(lambda times: action("t:a", text="[" + piece * times), fill, 1_000) < 8
 
 
 def test_what_is_put_in_is_bounded() -> None:
@@ -316,11 +313,9 @@ def test_what_differs_is_told() -> None:
     assert outcome("```expect\na\nb\n```", "a\nc") == ["the output is not the expected text", "- b", "+ c"]
 
 
-@pytest.mark.slow
 def test_a_regular_expression_of_a_stranger_takes_no_exponential_time() -> None:
-    begun = time.process_time()
+    # In exponential time this would never end.
     assert outcome("```regex expect\n^(a+)+$\n```", "a" * 5_000 + "b") != []
-    assert time.process_time() - begun < 3
 
 
 def test_nothing_is_said_of_a_call_that_was_not_let_run() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests import waiting
 from tests.lsp.lsp_client import Client
 
 EVERYTHING: dict[str, Any] = {
@@ -33,7 +33,7 @@ class Editor(Client):
         self.replies: dict[str, Any] = {}
         self.asked: list[tuple[str, Any]] = []
 
-    def next(self, timeout: float = 20.0) -> dict[str, Any]:
+    def next(self, timeout: float | None = None) -> dict[str, Any]:
         message = self._arrived.get(timeout=timeout)
         if message is None:
             raise EOFError(f"the server ended: {self.stderr.decode(errors='replace')[-2000:]}")
@@ -126,14 +126,9 @@ def children(process_id: int) -> list[int]:
     return found
 
 
-def gone(process_ids: list[int], seconds: float = 10.0) -> bool:
-    """Whether all of these processes end in time."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if not any(_alive(one) for one in process_ids):
-            return True
-        time.sleep(0.02)
-    return False
+def all_end(process_ids: list[int]) -> None:
+    """Waits until all of these processes have ended."""
+    waiting.until(lambda: not any(_alive(one) for one in process_ids))
 
 
 def _alive(process_id: int) -> bool:

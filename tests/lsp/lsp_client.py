@@ -8,14 +8,12 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 from tests.lsp.validation import check_message
 
 SERVER = [sys.executable, "-m", "tamis.server.lsp.main"]
-PATIENCE = 60.0
 
 
 class Inside:
@@ -47,10 +45,10 @@ class Inside:
         """The exit code, once there is one."""
         return self._code
 
-    def wait(self, timeout: float) -> int:
-        """The exit code; fails when it does not come in time."""
-        self._thread.join(timeout)
-        assert self._code is not None, "the server did not end"
+    def wait(self) -> int:
+        """Returns the exit code once the server ends."""
+        self._thread.join()
+        assert self._code is not None
         return self._code
 
     def kill(self) -> None:
@@ -59,7 +57,7 @@ class Inside:
 
 
 class Client:
-    """One server process and the messages it sent."""
+    """One server and the messages it sent."""
 
     def __init__(
         self,
@@ -67,9 +65,14 @@ class Client:
         command: list[str] | None = None,
         env: dict[str, str] | None = None,
         *,
-        inside: bool = False,
+        inside: bool | None = None,
     ) -> None:
-        """``inside``: the server is a thread of this process, which starts a hundred times faster."""
+        """Starts a server: ``inside`` as a thread of this process, which takes a hundredth of the time, else as a process.
+
+        Without ``inside`` it is a thread unless a command or an environment is given.
+        """
+        if inside is None:
+            inside = command is None and env is None
         self.process: subprocess.Popen[bytes] | Inside = (
             Inside()
             if inside
@@ -100,7 +103,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None and not stream.closed:
                 try:
@@ -157,8 +160,8 @@ class Client:
 
     # Receiving
 
-    def next(self, timeout: float = PATIENCE) -> dict[str, Any]:
-        """The next message; fails when none comes or the server ends."""
+    def next(self, timeout: float | None = None) -> dict[str, Any]:
+        """Returns the next message; fails when the server ends, and with ``queue.Empty`` when none comes in `timeout` seconds."""
         message = self._arrived.get(timeout=timeout)
         if message is None:
             raise EOFError(f"the server ended: {self.stderr.decode(errors='replace')[-2000:]}")
@@ -168,10 +171,10 @@ class Client:
             self.send({"id": message["id"], "result": self.answers.get(message["method"])})
         return message
 
-    def answer(self, request_id: int | str | None, timeout: float = PATIENCE) -> dict[str, Any]:
+    def answer(self, request_id: int | str | None) -> dict[str, Any]:
         """The response to a request; what comes before it is kept in ``messages``."""
         while True:
-            message = self.next(timeout)
+            message = self.next()
             if "method" not in message and message.get("id") == request_id:
                 return message
 
@@ -187,7 +190,7 @@ class Client:
         assert "error" in answer, answer
         return answer["error"]
 
-    def published(self, uri: str, version: int | None = None, timeout: float = PATIENCE) -> list[dict[str, Any]]:
+    def published(self, uri: str, version: int | None = None, timeout: float | None = None) -> list[dict[str, Any]]:
         """The next pushed diagnostics of a document, at a version if one is given."""
         while True:
             message = self.next(timeout)
@@ -249,14 +252,11 @@ class Client:
         """Shuts down and gives the exit code."""
         self.call("shutdown")
         self.notify("exit")
-        return self.process.wait(PATIENCE)
+        return self.process.wait()
 
-    def exit_within(self, seconds: float) -> int:
-        """The exit code, which must come in time."""
-        start = time.monotonic()
-        code = self.process.wait(seconds)
-        assert time.monotonic() - start <= seconds
-        return code
+    def exit_code(self) -> int:
+        """Returns the exit code once the server ends."""
+        return self.process.wait()
 
 
 def edit(start: tuple[int, int], end: tuple[int, int], text: str) -> dict[str, Any]:

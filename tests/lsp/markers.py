@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parents[1] / "markers"
 FIXTURES = FOLDER / "fixtures"
+CASES = sorted(FOLDER.rglob("*.txt"))
 _SECTION = re.compile(r"(?m)^-- (.+?) --\n")
 _MARK = re.compile(r"⟦([a-z]+)(?::([^⟧]*))?⟧")
 MAX_SHOWN = 12
@@ -45,6 +46,11 @@ class Case(msgspec.Struct, frozen=True):
     marks: dict[str, list[Mark]]
     options: dict[str, Any]
     expected: str
+
+
+def case_id(path: Path) -> str:
+    """The name of a marker file in the ids of tests."""
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
 
 
 def read_case(path: Path) -> Case:

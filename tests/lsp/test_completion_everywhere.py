@@ -74,7 +74,7 @@ def test_nothing_raises_at_any_place_of_half_a_text(step: int, tmp_path: Path, i
                 continue
             ends = range(len(text) + 1) if is_long else [mark.offset for mark in case.marks[name]]
             if not is_long:
-                ends += [draw.randint(0, len(text)) for _ in range(20)]
+                ends += [draw.randint(0, len(text)) for _ in range(8)]
             for end in ends:
                 facts = FolderFacts(frozenset(case.documents))
                 settings = Settings(also=ALSO)

@@ -17,7 +17,7 @@ from tests.lsp.editor import KEEP, Editor
 from tests.sample_tools import action, make_tool
 
 PROFILES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("editor_profiles.json").read_text("utf-8"))
-SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n"
+SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(86_400)\n"
 EXAMPLES = [
     {"description": "Says a.", "input": {"text": "a"}, "expectedOutput": {"text": "a"}},
     {"description": "Says b.", "input": {"text": "a"}, "expectedOutput": {"text": "b"}},

@@ -17,7 +17,7 @@ from tests.lsp.typed_texts import PIECES, TEXTS
 
 CASES = sorted(FOLDER.rglob("*.txt"))
 MAX_CHARS = 6_000
-DOCUMENTS = 60
+DOCUMENTS = 30
 
 
 def with_text(core: Core, name: str, text: str) -> Snapshot:

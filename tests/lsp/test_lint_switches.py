@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.lints.ignore import ignore_actions
 from tamis.server.analysis.snapshot import Settings, Snapshot
+from tamis.server.cli.main import main
 from tamis.server.runtime.settings.config import Settings as RootSettings
 from tamis.server.runtime.settings.loading import load_settings
 from tests.lsp.lsp_client import Client
@@ -138,13 +137,14 @@ def test_levels_change_nothing_that_runs() -> None:
 # In the editor and on the command line
 
 
-def test_the_editor_and_the_command_line_say_the_same(tmp_path: Path) -> None:
+def test_the_editor_and_the_command_line_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.tool.json").write_text(MANIFEST)
     (tmp_path / "tamis.toml").write_text('[lint]\nkeyword-for-other-type = "warning"\nLN721 = "off"\n')
-    command = [sys.executable, "-m", "tamis.server.cli.main", "check", "--format", "json", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 1, done.stderr
-    files = json.loads(done.stdout)["files"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "--format", "json", "--strict"]) == 1
+    files = json.loads(capsys.readouterr().out)["files"]
     found = [(item["code"], item["severity"]) for file in files for item in file["diagnostics"]]
     assert found == [("LN704", "warning")] * 2
     with Client(cwd=tmp_path) as client:

@@ -64,7 +64,7 @@ def tree_of(tree: JsonTree):
 @pytest.mark.parametrize("seed", range(12))
 def test_findings_after_edits_are_those_of_a_fresh_start(seed: int, is_long: bool) -> None:
     rng = random.Random(seed)
-    for _ in range(20 if is_long else 2):
+    for _ in range(20 if is_long else 1):
         text = rng.choice(texts())
         tree = parse_json(text)
         memory = None
@@ -186,7 +186,7 @@ def test_findings_of_a_whole_manifest_after_edits_are_those_of_a_fresh_start(
             tree=None if tree is None else tree_of(tree),
         )
 
-    for _ in range(20 if is_long else 2):
+    for _ in range(20 if is_long else 1):
         text = json.dumps(WHOLE, indent=rng.choice((None, 2)))
         tree, memory, earlier = parse_json(text), None, [text]
         for _ in range(40):

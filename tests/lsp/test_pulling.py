@@ -37,6 +37,16 @@ def ask(client: Client, known: dict[str, str] | None = None, token: str | None =
     return client.request("workspace/diagnostic", params)
 
 
+def is_answered(client: Client, request: int) -> bool:
+    """Whether the answer to a request is among what comes before a short silence."""
+    try:
+        while client.next(0.3).get("id") != request:
+            continue
+    except queue.Empty:
+        return False
+    return True
+
+
 def streamed(client: Client, token: str) -> list[dict[str, Any]]:
     return [
         item
@@ -137,8 +147,7 @@ def test_streaming_client_is_answered_when_something_changed(root: Path) -> None
         assert [item["uri"] for item in first if codes(item["items"])] == [(root / "a.md").as_uri()]
         known = {item["uri"]: item["resultId"] for item in first}
         held = ask(client, known, "two")
-        with pytest.raises(queue.Empty):
-            client.answer(held, 0.5)
+        assert not is_answered(client, held)
         # A manifest changes on disk: what other files mean changes with it.
         (root / "echo.tool.json").write_text(manifest(parameter="txt"))
         touch(client, root / "echo.tool.json")

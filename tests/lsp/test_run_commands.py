@@ -6,8 +6,9 @@ import json
 import os
 import re
 import shlex
-import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,14 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.lsp.editor import EVERYTHING, KEEP, Editor, children, gone
+from tests.lsp.editor import EVERYTHING, KEEP, Editor, all_end, children
 from tests.lsp.lsp_client import edit
 from tests.runtime.mcp_calls import make
 from tests.sample_tools import action, make_tool, tam, vcp
+from tests.waiting import until
 
 SAMPLE = Path(__file__).parent.parent / "protocols" / "seed_manifest.jsonc"
-SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n"
+SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(86_400)\n"
 FAILS = "def inner():\n    raise ValueError('no such thing')\n\n\ninner()\n"
 WRITES = {"fileAccess": {"allowWrite": ["./out/**"]}}
 EXAMPLES = [
@@ -435,13 +437,14 @@ def begun(editor: Editor) -> Any:
     return found["params"]["token"]
 
 
-def started(editor: Editor) -> list[int]:
-    """The processes of a run, once there are any."""
-    until = time.monotonic() + 20
-    while not (below := children(editor.process.pid)):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return below
+def starts(root: Path, editor: Editor) -> list[int]:
+    """Starts a run that does not end; returns the processes of the run."""
+    server = editor.process.pid if isinstance(editor.process, subprocess.Popen) else os.getpid()
+    before = set(children(server))
+    editor.start(root, EVERYTHING)
+    editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
+    begun(editor)
+    return until(lambda: [one for one in children(server) if one not in before])
 
 
 @pytest.mark.parametrize("way", ["request", "progress", "command"])
@@ -466,39 +469,27 @@ def test_a_run_can_be_cancelled_and_gives_its_result(editor: Editor, root: Path,
 
 def test_a_client_that_dies_leaves_nothing_behind(root: Path) -> None:
     with Editor(cwd=root) as editor:
-        editor.start(root, EVERYTHING)
-        editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
-        begun(editor)
-        below = started(editor)
+        below = starts(root, editor)
         assert editor.process.stdin is not None
         editor.process.stdin.close()
-        assert editor.exit_within(20.0) == 1
-        assert gone(below)
+        assert editor.exit_code() == 1
+        all_end(below)
 
 
 def test_a_killed_server_leaves_nothing_behind(root: Path) -> None:
-    with Editor(cwd=root) as editor:
-        editor.start(root, EVERYTHING)
-        editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
-        begun(editor)
-        below = started(editor)
-        editor.process.send_signal(signal.SIGKILL)
-        assert gone(below)
+    with Editor(cwd=root, inside=False) as editor:
+        below = starts(root, editor)
+        editor.process.kill()
+        all_end(below)
 
 
 def test_exit_during_a_run_ends_at_once(root: Path) -> None:
-    with fresh(root) as editor:
-        ends_at_once(editor, root)
-
-
-def ends_at_once(editor: Editor, root: Path) -> None:
-    editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
-    begun(editor)
-    below = started(editor)
-    editor.request("shutdown")
-    editor.notify("exit")
-    assert editor.exit_within(20.0) == 0
-    assert gone(below)
+    with Editor(cwd=root) as editor:
+        below = starts(root, editor)
+        editor.request("shutdown")
+        editor.notify("exit")
+        assert editor.exit_code() == 0
+        all_end(below)
 
 
 # Approvals
@@ -566,7 +557,7 @@ def test_a_program_that_answers_more_and_back_ends_the_question(editor: Editor, 
 
 def test_how_long_a_person_thinks_is_not_how_long_a_run_takes(editor: Editor, root: Path) -> None:  # editors, defect 11
     def think(_: Any) -> Any:
-        time.sleep(1.5)
+        time.sleep(0.3)
         return choose("Allow once")
 
     editor.replies["window/showMessageRequest"] = think
@@ -574,8 +565,8 @@ def test_how_long_a_person_thinks_is_not_how_long_a_run_takes(editor: Editor, ro
     run = asked(editor, root)
     taken = (time.monotonic() - before) * 1000
     assert run["status"] == "success"
-    assert run["durationMs"] <= taken - 1400
-    assert run["results"][0]["durationMs"] <= taken - 1400
+    assert run["durationMs"] <= taken - 250
+    assert run["results"][0]["durationMs"] <= taken - 250
 
 
 def test_a_grant_for_the_session_is_not_asked_for_again(editor: Editor, root: Path) -> None:
@@ -1031,8 +1022,15 @@ def test_every_command_is_announced_and_documented(root: Path) -> None:
     assert [name for name in commands if f"`{name}`" not in page] == []
 
 
-def test_an_ordinary_user_can_run_from_the_editor(own_root: Path) -> None:
-    root = own_root
+@pytest.fixture
+def open_root() -> Iterator[Path]:
+    """The tools in a folder that pytest does not close to others, as it closes ``tmp_path`` whenever a session starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield tools(Path(folder))
+
+
+def test_an_ordinary_user_can_run_from_the_editor(open_root: Path) -> None:
+    root = open_root
     if os.geteuid() != 0:
         pytest.skip("the other tests run as an ordinary user already")
     home = root / "home"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.sample_tools import action, make_tool
 PROPERTIES = {"text": {"type": "string"}, "key": {"type": "string", "x-secret": True}}
 TOML = '[environments.default]\ncity = "Oslo"\n[environments.live]\ncity = "Rome"\n'
 KEY = "hunter22-of-the-test"
+SecretRun = Callable[..., tuple[dict[str, Any], str]]
 CHAIN = f"""<!-- tamis-name: first -->
 {action("t:echo", text="{{city}}")}
 
@@ -111,31 +112,39 @@ def test_the_editor_chooses_the_environment(editor: Editor, root: Path) -> None:
     assert editor.run(lenses(editor, uri, "▶ Run")[0]["command"])["results"][0]["output"] == {"text": "Rome"}
 
 
-def secret_run(root: Path, env: dict[str, str], text: str, name: str = "a.md") -> tuple[dict[str, Any], str]:
-    """The answer to a run of a text's first lens, and all that the server said."""
+@pytest.fixture
+def secret_run(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> SecretRun:
+    """Runs a text's first lens where the secret is there; returns the answer and all that the server said."""
     config = root.parent / "config" / "tamis" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     lines = '[secrets]\nKEY = { env = "KEY_OF_TEST" }\n[policy.secrets]\n"t:echo" = ["KEY"]\n'
     config.write_text(lines, encoding="utf-8")
-    env = {"XDG_CONFIG_HOME": str(config.parents[1]), "KEY_OF_TEST": KEY, **env}
-    with Editor(cwd=root, env=env) as editor:
-        editor.start(root, {**EVERYTHING, "experimental": {"tamis": {"output": True}}})
-        uri = (root / name).as_uri()
-        editor.open(uri, text)
-        answer = editor.answer(editor.command(editor.lens(uri, "▶ Run")))
-        editor.lenses(uri)
-        editor.call(
-            "textDocument/hover",
-            {"textDocument": {"uri": uri}, "position": {"line": 0, "character": text.find("secret")}},
-        )
-        return answer, str(editor.messages) + editor.stderr.decode(errors="replace")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config.parents[1]))
+    monkeypatch.setenv("KEY_OF_TEST", KEY)
+
+    def run(trust: str, text: str, name: str = "a.md") -> tuple[dict[str, Any], str]:
+        monkeypatch.setenv("TAMIS_TRUST", trust)
+        with Editor(cwd=root) as editor:
+            editor.start(root, {**EVERYTHING, "experimental": {"tamis": {"output": True}}})
+            uri = (root / name).as_uri()
+            editor.open(uri, text)
+            answer = editor.answer(editor.command(editor.lens(uri, "▶ Run")))
+            editor.lenses(uri)
+            editor.call(
+                "textDocument/hover",
+                {"textDocument": {"uri": uri}, "position": {"line": 0, "character": text.find("secret")}},
+            )
+            assert editor.stop() == 0
+        return answer, str(editor.messages) + capsys.readouterr().err
+
+    return run
 
 
 SECRET = action("t:echo", key="{{secret:KEY}}")
 
 
-def test_a_secret_is_handed_over_in_a_trusted_folder_and_shown_nowhere(root: Path) -> None:
-    answer, said = secret_run(root, {"TAMIS_TRUST": "1"}, SECRET)
+def test_a_secret_is_handed_over_in_a_trusted_folder_and_shown_nowhere(secret_run: SecretRun) -> None:
+    answer, said = secret_run("1", SECRET)
     assert answer["result"]["results"][0]["output"] == {"key": "***"}
     assert "tool/output" in said  # also what comes while the script runs
     assert KEY not in said
@@ -160,8 +169,8 @@ def test_a_secret_is_handed_over_in_a_trusted_folder_and_shown_nowhere(root: Pat
         ),
     ],
 )
-def test_a_secret_goes_nowhere_else(root: Path, text: str, trust: str, name: str, words: str) -> None:
-    answer, said = secret_run(root, {"TAMIS_TRUST": trust}, text, name)
+def test_a_secret_goes_nowhere_else(secret_run: SecretRun, text: str, trust: str, name: str, words: str) -> None:
+    answer, said = secret_run(trust, text, name)
     assert words in answer["error"]["message"]
     assert KEY not in said
 

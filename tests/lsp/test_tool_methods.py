@@ -12,7 +12,7 @@ from tamis.server.rpc.methods import RpcServer
 from tests.lsp.lsp_client import Client
 from tests.sample_tools import make_tool, vcp
 
-SLEEP = "import time\ntime.sleep(60)\nprint(1)\n"
+SLEEP = "import time\ntime.sleep(86_400)\nprint(1)\n"
 
 
 @pytest.fixture
