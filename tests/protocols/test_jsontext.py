@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import msgspec
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.jsontext.parse import MAX_ERRORS, MAX_JSON_DEPTH, parse_json
-from tests.growth import growth
+from tests.growth import growth, loops
 
 _FRAGMENTS = ["{", "}", "[", "]", ",", ":", '"a"', '"b\\n"', "1", "-1.5e3", "true", "null", " ", "\n", '"', "\\"]
 _FRAGMENTS += [
@@ -203,9 +202,8 @@ def test_the_place_at_an_offset_is_found_in_whole_and_in_broken_text(text: str, 
     ],
 )
 def test_hostile_texts_end_quickly_with_few_findings(text: str):
-    begun = time.thread_time()
+    assert loops(lambda: parse_json(text), tries=1) < 300
     tree = parse_json(text)
-    assert time.thread_time() - begun < 5
     assert len(tree.diagnostics) <= 2 * MAX_ERRORS + 1
 
 

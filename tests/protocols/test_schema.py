@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import random
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -275,11 +274,9 @@ def test_alternatives_that_all_recurse_end_in_bounded_time():
     both = {"anyOf": [{"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "required": ["x"]}] * 3}
     plan = compile_plan({"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": both}})
     deep: Any = {}
-    for _ in range(12):
+    for _ in range(60):  # 3⁶⁰ ways without a bound
         deep = {"a": deep}
-    begun = time.process_time()
     assert not plan.check(deep).valid
-    assert time.process_time() - begun < 20
 
 
 # Names
@@ -448,10 +445,9 @@ def test_a_wrong_format_is_a_warning():  # VA438
 def test_patterns_with_exponential_time_are_bounded(pattern: str):
     found = compile_pattern(pattern)
     assert found.risk
-    begun = time.thread_time()
+    # 2⁴⁰ ways and more without a bound
     for text in ("a" * 5_000 + "!", "x" * 40, "ab" * 30 + "!", "," * 64):
         found.test(text)
-    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize(
