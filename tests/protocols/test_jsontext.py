@@ -220,7 +220,7 @@ def test_one_changed_character_anywhere_gives_a_tree_and_located_findings(is_lon
     text = msgspec.json.format(
         msgspec.json.encode({"a": [1, {"b": "c d"}], "e": None, "f": {"g": [True, -2.5]}})
     ).decode()
-    for _ in range(20_000 if is_long else 1_500):
+    for _ in range(20_000 if is_long else 400):
         at = chance.randrange(len(text))
         broken = text[:at] + chance.choice('{}[],:"\\x1 \n') + text[at + chance.randrange(2) :]
         tree = parse_json(broken, comments=False)

@@ -150,7 +150,7 @@ class _Maker:
 
 def test_typed_arguments_are_valid_exactly_when_jsonschema_says_so(is_long: bool):
     compiled = 0
-    for seed in range(100_000 if is_long else 3_000):
+    for seed in range(100_000 if is_long else 500):
         maker = _Maker(seed)
         schema = maker.schema()
         if isinstance(schema, dict):
@@ -170,13 +170,13 @@ def test_typed_arguments_are_valid_exactly_when_jsonschema_says_so(is_long: bool
             names_only = all(finding.code == "VA403" for finding in outcome.errors)
             assert outcome.valid == wanted or (wanted and names_only), (seed, schema, value, outcome)
             assert outcome.valid == (not outcome.errors)
-    assert compiled > 500
+    assert compiled > 80
 
 
 def test_dropping_nulls_lets_through_only_what_then_fits_and_leaves_what_fits_alone(is_long: bool):
     """Nulls for optional members (VA442): what is given on fits by jsonschema's word; what fitted stays as it was."""
     dropped = 0
-    for seed in range(50_000 if is_long else 2_000):
+    for seed in range(50_000 if is_long else 300):
         maker = _Maker(seed)
         schema = {"type": "object", "properties": {name: maker.schema(2) for name in "abc"}, "required": ["c"]}
         schema["$defs"] = {"d": maker.schema(1)}
@@ -194,7 +194,7 @@ def test_dropping_nulls_lets_through_only_what_then_fits_and_leaves_what_fits_al
                 assert validator.is_valid(outcome.coerced), (seed, schema, value, outcome)
                 assert isinstance(outcome.coerced, dict) and "c" in outcome.coerced
                 dropped += bool(named)
-    assert dropped > 50
+    assert dropped > 7
 
 
 def test_the_walk_of_a_schema_agrees_with_the_meta_schema(is_long: bool):
@@ -203,7 +203,7 @@ def test_the_walk_of_a_schema_agrees_with_the_meta_schema(is_long: bool):
     keys = ["type", "minimum", "minLength", "multipleOf", "required", "properties", "items", "anyOf", "enum", "pattern"]
     keys += ["title", "uniqueItems", "additionalProperties", "$defs", "not", "dependentRequired", "prefixItems", "if"]
     keys += ["patternProperties", "maxItems", "const", "examples", "format", "propertyNames", "description"]
-    for seed in range(20_000 if is_long else 1_500):
+    for seed in range(20_000 if is_long else 300):
         maker = _Maker(seed)
         key = maker.chance.choice(keys)
         schema: Any = {key: maker.chance.choice(spoilt)}

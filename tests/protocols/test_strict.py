@@ -222,7 +222,7 @@ WHOLE = st.recursive(
 ).map(lambda inside: f"<ACTION><T>{inside}</T></ACTION>")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(
     st.lists(st.sampled_from(XML_PIECES), max_size=16).map(lambda parts: f"<ACTION><T>{''.join(parts)}</T></ACTION>")
     | WHOLE

@@ -99,6 +99,7 @@ def test_a_message_over_the_limit_is_not_kept() -> None:
     "unit", [b"Content-Length:", b"Content-Length: x\r\n\r\n", b"\r\n", b" ", b"a", b"a\n", b"{}\n", b"\r\n\t{"]
 )
 @pytest.mark.parametrize("framing", ["headers", "lines"])
+@pytest.mark.share(4)
 def test_cost_is_linear_in_the_bytes(unit: bytes, framing: Framing) -> None:
     def read(text: str) -> None:
         feed(FrameDecoder(framing), text.encode(), 200)
