@@ -38,7 +38,7 @@ def test_a_block_with_one_fault_is_read_the_same_or_refused(protocol: str, fault
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_most_single_faults_are_read_and_not_refused(protocol: str) -> None:
     grades: Counter[bool] = Counter()
-    for seed in range(300):
+    for seed in range(500):
         found = faulty(protocol, seed)
         if found is not None:
             grades[bool(ran(read_text(found[0].text()), protocol))] += 1
