@@ -9,7 +9,7 @@ import pytest
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import Document, ReadOptions
 from tamis.protocols.reader import read_text
-from tests.growth import growth, processor_seconds
+from tests.growth import growth, loops
 from tests.protocols.reader_helpers import codes, read, runnable
 
 BOMB = (
@@ -39,7 +39,7 @@ def test_the_verdict_of_strict_reading_expands_nothing() -> None:
     text = f"<ACTION>{BOMB}<T><a>&lol9;</a></T></ACTION>"
     document = strict(text)
     assert {"AX126", "AX170"} <= set(codes(document))
-    assert processor_seconds(lambda: strict(text)) < 1
+    assert loops(lambda: strict(text)) < 200
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def cases(name: str, number: int) -> list[Block]:
 
 
 def number(is_long: bool) -> int:
-    return 2_000 if is_long else 60
+    return 2_000 if is_long else 20
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -7,7 +7,7 @@ trimmed ruling 16; both are written here a second time, in the plainest way, fro
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.protocols.lxml_oracle import children_of, etree, only_own_pair, together
@@ -61,7 +61,6 @@ def blocks(draw: st.DrawFn) -> str:
 # The second spelling of the markers goes through the tolerant path, which must come to the same.
 @pytest.mark.slow
 @pytest.mark.parametrize("marker", ["ACTION", "action"])
-@settings(max_examples=150, deadline=None)
 @given(blocks())
 @example("<ACTION><xt><xa>\n  a\n</xa><xa> b </xa><xb><item>1</item><item>2</item></xb></xt></ACTION>")
 @example("<ACTION><xt><xa><![CDATA[\n  a\n  ]]></xa><xb>&amp;lt;&#65;</xb></xt></ACTION>")

@@ -67,7 +67,7 @@ for text in ("<ACTION><a><b>R&D</b></a></ACTION>", "<|[REQUEST_TOOL]|>\\ncommand
 assert read("<tool_call>{\\"name\\": \\"a\\", \\"arguments\\": {}}</tool_call>", "hermes")["calls"]
 print(*sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "tamis.protocols.reader" in loaded
     foreign = [name for name in loaded if name.startswith(("tamis.server", "tamis.sandbox", "tamis.client"))]
@@ -200,5 +200,5 @@ assert tamis.parse("<ACTION><a><b>1</b></a></ACTION>")["calls"]
 tamis.check("<ACTION><a><b>1</b></a></ACTION>", tools=[{"toolId": "a"}])
 print(*(name for name in sys.modules if name.startswith(("tamis.server", "tamis.client", "tamis.sandbox", "asyncio"))))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

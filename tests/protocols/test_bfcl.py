@@ -21,6 +21,7 @@ from tests.protocols.writer_helpers import FORMS, OWN, kept, read, write
 # The answers do not all satisfy the schemas that BFCL gives them; such a value comes back as the text that was written.
 CALLS = 2_667
 AGAINST_THEIR_SCHEMA = 52
+ALL_FORMS = [*FORMS, ("hermes", "tag")]
 MOST_REFUSALS: dict[str, dict[str, int]] = {"vcp tag": {"TC050 a key has only letters, digits, _ and -": 2}}
 
 
@@ -32,12 +33,16 @@ def corpus(corpora: Path) -> list[Answer]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", [*FORMS, ("hermes", "tag")], ids=" ".join)
-def test_every_answer_that_a_form_can_carry_comes_back_equal(corpus: list[Answer], form: tuple[str, Shape]) -> None:
+@pytest.mark.parametrize("form", ALL_FORMS, ids=" ".join)
+def test_every_answer_that_a_form_can_carry_comes_back_equal(
+    corpus: list[Answer], form: tuple[str, Shape], is_long: bool
+) -> None:
+    # Each answer in one form; with `--long` in all.
+    part = corpus if is_long else corpus[ALL_FORMS.index(form) :: len(ALL_FORMS)]
     plans: dict[int, Plan] = {}
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    for answer in corpus:
+    for answer in part:
         written = write(answer.calls, form, answer.tools)
         for refusal in written.refusals:
             why = refusal.args.get("why") or message(Diag(refusal.code, (0, 0), refusal.args))
@@ -57,6 +62,9 @@ def test_every_answer_that_a_form_can_carry_comes_back_equal(corpus: list[Answer
             else:
                 counts["against their own schema"] += 1
     print(f"\n{' '.join(form)}: {dict(counts)}; refusals by reason: {dict(reasons)}")
-    assert sum(counts.values()) == CALLS
+    assert sum(len(answer.calls) for answer in corpus) == CALLS
+    assert sum(counts.values()) == sum(len(answer.calls) for answer in part)
     assert counts["against their own schema"] <= AGAINST_THEIR_SCHEMA
-    assert dict(reasons) == MOST_REFUSALS.get(" ".join(form), {})
+    most = MOST_REFUSALS.get(" ".join(form), {})
+    assert reasons <= Counter(most)
+    assert not is_long or dict(reasons) == most

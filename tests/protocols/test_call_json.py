@@ -312,6 +312,7 @@ def test_call_json_in_a_fence_within_a_value_is_text() -> None:
     assert codes(read(f"{block}Then:\n{fenced}x", "auto")) == ["TC019"]
 
 
+@pytest.mark.slow
 def test_fences_of_json_cost_in_proportion_to_their_number() -> None:  # ruling 10
     for unit in ("```json\n{}\n```\n", f"```json\n{json.dumps(SEED)}\n```\n", "~~~ x ", "```\n\n{ ", "```json\n{\n"):
         assert growth(lambda n, unit=unit: "a\n" + unit * n, read_text, 300) <= 8
@@ -370,6 +371,7 @@ def test_other_json_with_a_fault_and_prose_are_no_calls(text: str) -> None:  # r
     assert codes(read(text, "auto")) == []
 
 
+@pytest.mark.slow
 def test_call_json_with_a_fault_is_looked_at_in_time_in_proportion_to_its_length() -> None:  # ruling 10
     for unit in ('{"toolName": "f", "arguments": {}}\n', '{"name": "f" "arguments": {}},', '"arguments" {'):
         assert growth(lambda n, unit=unit: "[" + unit * n, read_text, 300) <= 8

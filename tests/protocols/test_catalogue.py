@@ -95,7 +95,7 @@ def test_the_table_gives_every_argument_of_its_sentences(family: str) -> None:
 
 @pytest.mark.parametrize("protocol", BUILDERS)
 def test_findings_of_faulty_blocks_give_every_argument_of_their_sentences(protocol: str) -> None:
-    for seed in range(1_000):
+    for seed in range(200):
         found = faulty(protocol, seed, 2)
         for diag in read_text(found[0].text()).diagnostics if found is not None else []:
             assert _placeholders(CATALOGUE[diag.code].message) <= set(diag.args), diag
@@ -116,7 +116,7 @@ def test_the_limits_of_json_files_are_said() -> None:
 def test_a_file_that_cannot_be_read_is_a_finding_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.tool.json").write_bytes(b"\xff\xfe{}\x00")
     command = [sys.executable, "-m", "tamis.server.cli.main", "check", "--format", "json", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     codes = [found["code"] for file in json.loads(done.stdout)["files"] for found in file["diagnostics"]]
     assert codes == ["MF500"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -403,8 +402,9 @@ def test_a_mark_with_an_invisible_character_anywhere_is_a_mark(name: str, char: 
         for block in (ACTION, TAM):
             text = f"{opener[:i]}{char}{opener[i:]}{block}{closer}"
             assert runs(text) == 0, text
-            given, retracted = stream(text, 1)
-            assert set(given) <= retracted, text
+            if i % 4 == 0:
+                given, retracted = stream(text, 1)
+                assert set(given) <= retracted, text
 
 
 @every(st.lists(st.tuples(st.integers(0, 40), st.sampled_from("\u200b\u00ad\u034f\u2066\u3164\ufeff")), max_size=30))
@@ -519,7 +519,9 @@ WRAPS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["action_tag", "action_inputs", "tam", "vcp"])
-def test_no_good_text_of_the_corpus_runs_in_a_quoting_context(corpora: Path, name: str) -> None:  # rulings 44 to 49
+def test_no_good_text_of_the_corpus_runs_in_a_quoting_context(
+    corpora: Path, name: str, is_long: bool
+) -> None:  # rulings 44 to 49
     for line in (corpora / "calls" / f"{name}.jsonl").read_text().splitlines():
         row = json.loads(line)
         text = row["text"]
@@ -531,7 +533,7 @@ def test_no_good_text_of_the_corpus_runs_in_a_quoting_context(corpora: Path, nam
             assert not any(call.executable for call in read_text(whole).calls), (row["id"], kind)
             if kind in ("closer", "marks") or len(whole) > 600:
                 continue
-            for cut in range(0, len(whole), 7):
+            for cut in range(len(row["id"]) % 7, len(whole), 7 if is_long else 140):
                 document = read_text(whole[:cut], "auto", ReadOptions(complete=False))
                 assert not any(call.executable for call in document.calls), (row["id"], kind, cut)
 
@@ -567,16 +569,15 @@ def test_a_closer_in_a_block_that_was_cut_off_ends_the_reasoning_before_it(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", sorted(UNITS))
 def test_ten_megabytes_of_open_contexts(name: str, is_long: bool) -> None:
-    """Rulings 10 44, issue 14: unclosed comments, fences, spans and elements, interleaved; without ``--long`` a seeded share, smaller."""
-    if not is_long and name not in random.Random(14).sample(sorted(UNITS), 4):
-        pytest.skip("another share of the large texts: --long runs all of them")
-    size = 10 * 1024 * 1024 if is_long else 256 * 1024
+    """Rulings 10 44, issue 14: unclosed comments, fences, spans and elements, interleaved; without ``--long`` shorter."""
+    size = 10 * 1024 * 1024 if is_long else 128 * 1024
     text = UNITS[name] * (size // len(UNITS[name]))
-    part = processor_seconds(lambda: read_text(text[: len(text) // 8]), 1)
-    # Eight times the text may cost 24 times the time of a loaded machine, not 64 times.
-    assert processor_seconds(lambda: read_text(text), 1) < 24 * part + 0.5
+    part = processor_seconds(lambda: read_text(text[: len(text) // 8]))
+    # Eight times the text may cost 24 times the time on a loaded machine, not 64 times.
+    assert processor_seconds(lambda: read_text(text)) < 24 * part
     document = read_text(text)
     assert all(call.args(text) == {"path": "/etc/x"} for call in document.calls if call.executable)
 
@@ -596,6 +597,7 @@ NESTED: dict[str, Callable[[int, str], str]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [ACTION, TAM, VCP], ids=["action", "tam", "vcp"])
 @pytest.mark.parametrize("name", NESTED)
+@pytest.mark.share(4)
 def test_ten_thousand_nested_contexts(name: str, block: str) -> None:
     """Rulings 10 44, issue 14: nothing runs in them, however deep."""
     assert runs(NESTED[name](10_000, block)) == 0

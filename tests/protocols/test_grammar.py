@@ -153,6 +153,7 @@ CONTEXTS = [
 
 
 @pytest.mark.slow
+@pytest.mark.share(4)
 @every_form
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_prose_that_sets_a_call_aside_is_no_sentence(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tamis.protocols.model import Json
 from tamis.protocols.plugins import find_protocol
 from tests.protocols.gbnf_machine import parse
 
+PROTOCOLS = ("action", "tam", "vcp", "hermes")
 # What these files are about is not what the text of a schema alone says.
 _BESIDE = ("vocabulary", "anchor", "id", "dynamicRef", "unknownKeyword", "infinite", "ref: naive replacement")
 
@@ -53,7 +53,7 @@ def test_sentences_fit_the_schemas_of_the_suite(corpora: Path, is_long: bool) ->
             continue
         exact += 1
         validator = Draft202012Validator(schema)
-        for _ in range(60 if is_long else 6):
+        for _ in range(60 if is_long else 2):
             document = json.loads(grammar.sentence(rng, 150))
             for call in document if isinstance(document, list) else [document]:
                 assert validator.is_valid(call["arguments"]["p"]), (title, call)
@@ -61,9 +61,11 @@ def test_sentences_fit_the_schemas_of_the_suite(corpora: Path, is_long: bool) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["action", "tam", "vcp", "hermes"])
-def test_every_schema_of_the_suite_has_a_grammar_in_every_protocol(corpora: Path, name: str) -> None:
-    for title, schema in schemas(corpora):
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_schema_of_the_suite_has_a_grammar_in_every_protocol(corpora: Path, name: str, is_long: bool) -> None:
+    found = schemas(corpora)
+    # Each schema in one protocol; with `--long` in all.
+    for title, schema in found if is_long else found[PROTOCOLS.index(name) :: len(PROTOCOLS)]:
         try:
             grammar = parse(grammar_of(schema, name))
         except GrammarError:
@@ -89,15 +91,13 @@ def test_every_schema_of_the_suite_has_a_grammar_in_every_protocol(corpora: Path
     ],
     ids=["product", "many branches", "many constants", "many parts", "odd", "odder", "many items"],
 )
-def test_a_hostile_schema_ends_soon(schema: Json) -> None:
-    started = time.process_time()
+def test_a_hostile_schema_ends_with_a_grammar_of_bounded_size(schema: Json) -> None:
     for name in ("json", "action", "tam", "vcp"):
         try:
             text = grammar_of(schema, name)
         except GrammarError:
             continue
         assert len(text) < 2_000_000
-    assert time.process_time() - started < 20
 
 
 def test_a_composition_nested_deeply_ends() -> None:

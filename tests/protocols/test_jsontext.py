@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import msgspec
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.jsontext.parse import MAX_ERRORS, MAX_JSON_DEPTH, parse_json
-from tests.growth import growth
+from tests.growth import growth, loops
 
 _FRAGMENTS = ["{", "}", "[", "]", ",", ":", '"a"', '"b\\n"', "1", "-1.5e3", "true", "null", " ", "\n", '"', "\\"]
 _FRAGMENTS += [
@@ -203,9 +202,8 @@ def test_the_place_at_an_offset_is_found_in_whole_and_in_broken_text(text: str, 
     ],
 )
 def test_hostile_texts_end_quickly_with_few_findings(text: str):
-    begun = time.thread_time()
+    assert loops(lambda: parse_json(text), tries=1) < 300
     tree = parse_json(text)
-    assert time.thread_time() - begun < 5
     assert len(tree.diagnostics) <= 2 * MAX_ERRORS + 1
 
 
@@ -222,7 +220,7 @@ def test_one_changed_character_anywhere_gives_a_tree_and_located_findings(is_lon
     text = msgspec.json.format(
         msgspec.json.encode({"a": [1, {"b": "c d"}], "e": None, "f": {"g": [True, -2.5]}})
     ).decode()
-    for _ in range(20_000 if is_long else 1_500):
+    for _ in range(20_000 if is_long else 400):
         at = chance.randrange(len(text))
         broken = text[:at] + chance.choice('{}[],:"\\x1 \n') + text[at + chance.randrange(2) :]
         tree = parse_json(broken, comments=False)

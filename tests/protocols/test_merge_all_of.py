@@ -59,7 +59,7 @@ def holds(schema: Json, value: Json) -> bool:
     return Draft202012Validator(schema).is_valid(value)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(st.lists(SCHEMAS, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=8))
 def test_a_schema_that_is_joined_exactly_takes_what_all_take_and_nothing_else(
     parts: list[Json], values: list[Json]
@@ -88,7 +88,7 @@ OBJECTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(st.lists(OBJECTS, min_size=2, max_size=3), st.lists(st.dictionaries(NAMES, st.integers(0, 3)), min_size=4))
 def test_names_that_one_schema_closes_and_another_declares(parts: list[Json], values: list[Json]) -> None:
     merged = merge_all_of(parts)
@@ -103,7 +103,7 @@ def test_names_that_one_schema_closes_and_another_declares(parts: list[Json], va
 _KEPT_APART = frozenset(("if", "then", "else", "contains", "minContains", "unevaluatedProperties"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.lists(SCHEMAS, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=8))
 def test_what_all_take_is_never_refused(parts: list[Json], values: list[Json]) -> None:
     """Also where the joined schema takes more; but for keywords that mean something only together, and stand in several parts."""

@@ -20,7 +20,7 @@ READ_WELL = 0.75
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_good_block_says_what_was_written(protocol: str) -> None:
     build = BUILDERS[protocol][0]
-    for seed in range(500):
+    for seed in range(200):
         written = build(Rng(seed))
         document = read_text(written.text())
         assert level(ran(document, protocol)) == level(written.want), seed
@@ -30,7 +30,7 @@ def test_a_good_block_says_what_was_written(protocol: str) -> None:
 @pytest.mark.parametrize(("protocol", "fault"), FAULTS)
 def test_a_block_with_one_fault_is_read_the_same_or_refused(protocol: str, fault: str, is_long: bool) -> None:
     faults = list(BUILDERS[protocol][1])
-    seeds = range(faults.index(fault), (100_000 if is_long else 2_000), len(faults))
+    seeds = range(faults.index(fault), (100_000 if is_long else 500), len(faults))
     problems = [problem for seed in seeds for problem in wrong(protocol, seed)]
     assert not problems, "\n".join(problems[:3])
 
@@ -38,7 +38,7 @@ def test_a_block_with_one_fault_is_read_the_same_or_refused(protocol: str, fault
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_most_single_faults_are_read_and_not_refused(protocol: str) -> None:
     grades: Counter[bool] = Counter()
-    for seed in range(1_000):
+    for seed in range(500):
         found = faulty(protocol, seed)
         if found is not None:
             grades[bool(ran(read_text(found[0].text()), protocol))] += 1
@@ -48,9 +48,10 @@ def test_most_single_faults_are_read_and_not_refused(protocol: str) -> None:
 # F1, F17: wherever a block is cut, nothing of it runs
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_cut_block_never_runs(protocol: str) -> None:
+def test_a_cut_block_never_runs(protocol: str, is_long: bool) -> None:
     build = BUILDERS[protocol][0]
+    step = 1 if is_long else 10
     for seed in range(15):
         text = build(Rng(seed)).text()
-        for cut in range(len(text)):
+        for cut in range(seed % step, len(text), step):
             assert ran(read_text(text[:cut], options=ReadOptions(complete=False)), protocol) == [], (seed, cut)

@@ -188,6 +188,8 @@ def test_what_is_undecided_is_not_shown() -> None:
         assert len(shown([*head, *rest, "! "], "tam").values["p"]) > len("a") + 1, rest
 
 
+@pytest.mark.slow
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     "unit", ["word ", "\nkey:", "«« ", TAM_CLOSE, "\n# c", "\n", ">>", "\nk:»» ", "<", "»»»» «", "、"]
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from pathlib import Path
 
 import msgspec
@@ -231,13 +230,11 @@ def test_large_deep_and_circular_schemas_are_bounded_and_say_so(name: str, shape
     deep: dict[str, Json] = {}
     for _ in range(100):
         deep = {"type": "object", "properties": {"d": deep}}
-    started = time.process_time()
     assert "1500 more parameters are not shown" in definitions(
         name, PromptTool("t", "", schema([], **many)), shape=shape
     )
     assert "nested too deep" in definitions(name, PromptTool("t", "", ring), shape=shape)
     assert "nested too deep" in definitions(name, PromptTool("t", "", deep), shape=shape)
-    assert time.process_time() - started < 20  # a hang, not a speed goal
 
 
 @pytest.mark.parametrize("name", ["action", "tam", "vcp", "json", "hermes"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import random
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -151,7 +150,7 @@ class _Maker:
 
 def test_typed_arguments_are_valid_exactly_when_jsonschema_says_so(is_long: bool):
     compiled = 0
-    for seed in range(100_000 if is_long else 3_000):
+    for seed in range(100_000 if is_long else 500):
         maker = _Maker(seed)
         schema = maker.schema()
         if isinstance(schema, dict):
@@ -171,13 +170,13 @@ def test_typed_arguments_are_valid_exactly_when_jsonschema_says_so(is_long: bool
             names_only = all(finding.code == "VA403" for finding in outcome.errors)
             assert outcome.valid == wanted or (wanted and names_only), (seed, schema, value, outcome)
             assert outcome.valid == (not outcome.errors)
-    assert compiled > 500
+    assert compiled > 80
 
 
 def test_dropping_nulls_lets_through_only_what_then_fits_and_leaves_what_fits_alone(is_long: bool):
     """Nulls for optional members (VA442): what is given on fits by jsonschema's word; what fitted stays as it was."""
     dropped = 0
-    for seed in range(50_000 if is_long else 2_000):
+    for seed in range(50_000 if is_long else 300):
         maker = _Maker(seed)
         schema = {"type": "object", "properties": {name: maker.schema(2) for name in "abc"}, "required": ["c"]}
         schema["$defs"] = {"d": maker.schema(1)}
@@ -195,7 +194,7 @@ def test_dropping_nulls_lets_through_only_what_then_fits_and_leaves_what_fits_al
                 assert validator.is_valid(outcome.coerced), (seed, schema, value, outcome)
                 assert isinstance(outcome.coerced, dict) and "c" in outcome.coerced
                 dropped += bool(named)
-    assert dropped > 50
+    assert dropped > 7
 
 
 def test_the_walk_of_a_schema_agrees_with_the_meta_schema(is_long: bool):
@@ -204,7 +203,7 @@ def test_the_walk_of_a_schema_agrees_with_the_meta_schema(is_long: bool):
     keys = ["type", "minimum", "minLength", "multipleOf", "required", "properties", "items", "anyOf", "enum", "pattern"]
     keys += ["title", "uniqueItems", "additionalProperties", "$defs", "not", "dependentRequired", "prefixItems", "if"]
     keys += ["patternProperties", "maxItems", "const", "examples", "format", "propertyNames", "description"]
-    for seed in range(20_000 if is_long else 1_500):
+    for seed in range(20_000 if is_long else 300):
         maker = _Maker(seed)
         key = maker.chance.choice(keys)
         schema: Any = {key: maker.chance.choice(spoilt)}
@@ -275,11 +274,9 @@ def test_alternatives_that_all_recurse_end_in_bounded_time():
     both = {"anyOf": [{"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "required": ["x"]}] * 3}
     plan = compile_plan({"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": both}})
     deep: Any = {}
-    for _ in range(12):
+    for _ in range(60):  # 3⁶⁰ ways without a bound
         deep = {"a": deep}
-    begun = time.process_time()
     assert not plan.check(deep).valid
-    assert time.process_time() - begun < 20
 
 
 # Names
@@ -448,10 +445,9 @@ def test_a_wrong_format_is_a_warning():  # VA438
 def test_patterns_with_exponential_time_are_bounded(pattern: str):
     found = compile_pattern(pattern)
     assert found.risk
-    begun = time.thread_time()
+    # 2⁴⁰ ways and more without a bound
     for text in ("a" * 5_000 + "!", "x" * 40, "ab" * 30 + "!", "," * 64):
         found.test(text)
-    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize(

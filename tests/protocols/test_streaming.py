@@ -387,6 +387,7 @@ STRESS = {
 
 
 @pytest.mark.slow
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", STRESS)
 def test_each_token_costs_the_same(name: str) -> None:  # ruling 10, F18
     def read(text: str) -> None:

@@ -14,7 +14,7 @@ from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.model import Diag, Document, ReadOptions
 from tamis.protocols.positions import LineIndex
 from tamis.protocols.reader import read_text
-from tests.growth import processor_seconds
+from tests.growth import loops
 from tests.protocols.reader_helpers import codes, read, runnable
 
 BLOCK = "<ACTION>\n  <T>\n    <a>1</a>\n  </T>\n</ACTION>"
@@ -142,8 +142,8 @@ def deep(levels: int) -> str:
     ids=["deep", "text", "section", "elements", "prefixes", "entities"],
 )
 def test_large_blocks_are_judged_in_bounded_time(text: str) -> None:  # ruling 10
-    before = processor_seconds(lambda: read(text, "action"))
-    assert processor_seconds(lambda: read(text, "action", strict=True)) < before * 3 + 2
+    before = loops(lambda: read(text, "action"))
+    assert loops(lambda: read(text, "action", strict=True)) < before * 3 + 400
 
 
 def test_lxml_is_imported_only_for_the_verdict() -> None:  # F12
@@ -154,7 +154,7 @@ def test_lxml_is_imported_only_for_the_verdict() -> None:  # F12
         "read_text('<action><T/></action> <<<', 'action', ReadOptions()); assert 'lxml' not in sys.modules\n"
         "read_text(block, 'action', ReadOptions(strict=True)); assert 'lxml.etree' in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 PIECES = [
@@ -222,7 +222,7 @@ WHOLE = st.recursive(
 ).map(lambda inside: f"<ACTION><T>{inside}</T></ACTION>")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(
     st.lists(st.sampled_from(XML_PIECES), max_size=16).map(lambda parts: f"<ACTION><T>{''.join(parts)}</T></ACTION>")
     | WHOLE

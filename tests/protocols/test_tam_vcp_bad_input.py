@@ -49,6 +49,7 @@ BAD: dict[str, tuple[int, Callable[[int], str], list[tuple[str, dict[str, object
 
 
 @pytest.mark.slow
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_answered_and_gives_the_calls_that_it_holds(name: str) -> None:
     size, build, calls = BAD[name]

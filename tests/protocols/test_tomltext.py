@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 import tomllib
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.tomltext import MAX_DEPTH, TomlEntry, TomlTree, TomlValue, read_toml
 from tests.conftest import ROOT
+from tests.growth import growth
 
 PIECES = st.sampled_from(
     [
@@ -218,15 +218,7 @@ def test_numbers_of_thousands_of_digits_are_errors() -> None:
     ],
 )
 def test_time_grows_with_the_text(part: str) -> None:
-    def seconds(count: int) -> float:
-        text = part * count
-        start = time.process_time()
-        read_toml(text)
-        return time.process_time() - start
-
-    # Quadratic would be 64 times; a loaded machine is forgiven a lot.
-    small = min(seconds(1_000) for _ in range(3))
-    assert min(seconds(8_000) for _ in range(3)) < 30 * small + 0.2
+    assert growth(lambda n: part * n, read_toml, 500) <= 8
 
 
 def test_random_bytes_never_raise(is_long: bool) -> None:

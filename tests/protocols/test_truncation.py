@@ -40,7 +40,7 @@ def test_a_prefix_runs_nothing_of_the_block_it_cuts_unless_a_ruling_closes_it(
             continue
         options = ReadOptions(tools=tools(row) if "expect" in row else {})
         whole = read_text(text, options=options)
-        step = 1 if is_long else 1 + len(text) // 250
+        step = 1 if is_long else 1 + len(text) // 25
         for block in whole.blocks:
             wanted = [(call.tool_id, call.args(text)) for call in block.calls]
             for cut in range(block.open[1] + len(row["id"]) % step, block.span[1], step):
@@ -61,7 +61,7 @@ def test_a_prefix_runs_nothing_of_the_block_it_cuts_unless_a_ruling_closes_it(
                     same = [args for tool_id, args in wanted if tool_id == call.tool_id]
                     assert any(own.items() <= args.items() for args in same), (row["id"], part[-80:])
                     assert block.protocol != "action" or given in same, (row["id"], part[-80:])
-    assert prefixes > (1000 if is_long else 100)
+    assert prefixes > (1000 if is_long else 50)
 
 
 ACTION = "<ACTION><T><a>1</a></T>"

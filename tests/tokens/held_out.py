@@ -92,7 +92,6 @@ def gpt_tokenizer_counts(texts: list[str], folder: Path) -> list[tuple[int, int]
         input=json.dumps(texts),
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     return [(new, old) for new, old in json.loads(done.stdout)]

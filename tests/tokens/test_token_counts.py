@@ -61,6 +61,7 @@ def test_an_estimate_is_never_less_than_one_token_of_a_text_nor_more_than_its_by
         assert min(1, len(text)) <= estimate_tokens(text, encoding) <= len(text.encode("utf-8", "surrogatepass"))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("unit", ["word ", "a", "-", "\n ", "1", "好", "é", "😀", "Ab", "=a"])
 def test_the_estimate_takes_linear_time(unit: str) -> None:
     assert growth(lambda n: unit * n, estimate_tokens, 20_000) < 8

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.server.wire.framing import MAX_HEADER_BYTES, FrameDecoder, Framing, encode_frame
 from tamis.server.wire.jsonrpc import RpcError
+from tests.growth import growth
 
 BODIES = st.lists(
     st.binary(min_size=1, max_size=60).map(lambda data: b'{"x":"' + data.hex().encode() + b'"}'), max_size=6
@@ -100,11 +99,12 @@ def test_a_message_over_the_limit_is_not_kept() -> None:
     "unit", [b"Content-Length:", b"Content-Length: x\r\n\r\n", b"\r\n", b" ", b"a", b"a\n", b"{}\n", b"\r\n\t{"]
 )
 @pytest.mark.parametrize("framing", ["headers", "lines"])
+@pytest.mark.share(4)
 def test_cost_is_linear_in_the_bytes(unit: bytes, framing: Framing) -> None:
-    stream = unit * (2_000_000 // len(unit))
-    started = time.process_time()
-    feed(FrameDecoder(framing), stream, 3000)
-    assert time.process_time() - started < 5
+    def read(text: str) -> None:
+        feed(FrameDecoder(framing), text.encode(), 200)
+
+    assert growth(lambda n: unit.decode() * (n // len(unit)), read, 20_000) <= 8
 
 
 # --- what stands between messages ------------------------------------------------------------------------------------
