@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 import zipfile
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.editors.npm import kept
+from tests.waiting import until
 
 VERSION = "4.104.0"
 DRIVER = Path(__file__).with_name("drive.mjs")
@@ -51,8 +51,6 @@ exports.spawn = (file, args, options) => {
   };
 };
 """
-START_SECONDS = 60.0
-DRIVE_SECONDS = 1140.0
 
 
 def chromium() -> str | None:
@@ -73,7 +71,6 @@ def install(npm: list[str], env: dict[str, str], folder: Path) -> str | None:
             env=env,
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
         )
         if done.returncode:
@@ -174,19 +171,21 @@ def serve(
 
 
 def _first_served() -> list[str]:
-    """What begins a command that is served before other tests, where this user may say so: a session is judged by what its clocks show."""
+    """What begins a command that is served before other tests, where this user may say so: a session is the longest that one worker has."""
     return ["nice", "-n", "-10"] if os.getuid() == 0 else []
 
 
 def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
+    def answers() -> bool:
+        if process.poll() is not None:
+            raise RuntimeError("code-server did not start")
         try:
-            with urllib.request.urlopen(f"{address}/healthz", timeout=2):
-                return
+            with urllib.request.urlopen(f"{address}/healthz"):
+                return True
         except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise RuntimeError("code-server did not start")
+            return False
+
+    until(answers)
 
 
 def drive(node: str, installed: Path, config: dict[str, Any], work: Path) -> dict[str, Any]:
@@ -204,7 +203,6 @@ def drive(node: str, installed: Path, config: dict[str, Any], work: Path) -> dic
         cwd=work,
         capture_output=True,
         text=True,
-        timeout=DRIVE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
