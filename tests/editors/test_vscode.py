@@ -20,6 +20,7 @@ import pytest
 from tests.editors import code_server
 from tests.editors.extension import MANIFEST, SOURCE, TEXTS
 from tests.editors.npm import find_npm, kept
+from tests.editors.user_settings import write_settings
 from tests.editors.vscode_folders import (
     ADDRESS,
     PLACES,
@@ -208,6 +209,8 @@ def seen(
     work = tmp_path_factory.mktemp("session")
     code_server.add_extension(package, work / "extensions")
     add_helpers(work)
+    write_settings(work / "config")
+    env = {**env, "XDG_CONFIG_HOME": str(work / "config")}
     folder, empty, workspace = tools_and_calls(work), empty_folder(work), two_folders(work / "two folders")
     long = is_whole(request)
     config: dict[str, Any] = {
