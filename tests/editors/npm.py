@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,16 +35,14 @@ def kept(name: str, fill: Callable[[Path], bool]) -> Path | None:
         if (base / name).is_dir():
             return base / name
         made = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=base))
-    is_filled = False
     try:
-        is_filled = fill(made)
-        if is_filled:
+        if not fill(made):
+            return None
+        with suppress(OSError):  # another run was quicker
             made.rename(base / name)
-    except OSError:  # another run was quicker
-        is_filled = (base / name).is_dir()
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return base / name if is_filled else None
+    return base / name
 
 
 @functools.cache

@@ -36,15 +36,6 @@ from tests.editors.vscode_folders import (
 pytestmark = pytest.mark.timeout(1800)
 
 
-def linked(source: str, target: str) -> str:
-    """A file under another name; a copy where the file systems differ."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-    return target
-
-
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packed extension, built from a copy so that the checkout stays as it is."""
@@ -76,8 +67,15 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     fetched = kept(f"extension-{hashlib.sha256(lock).hexdigest()[:16]}", fetch)
     assert fetched is not None
-    shutil.copytree(fetched / "node_modules", folder / "node_modules", symlinks=True, copy_function=linked)
-    packed = subprocess.run([*npm, "run", "package"], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    (folder / "node_modules").symlink_to(fetched / "node_modules")
+    packed = subprocess.run(
+        [*code_server.first_served(), *npm, "run", "package"],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert packed.returncode == 0, packed.stdout + packed.stderr
     return folder / "tamis.vsix"
 

@@ -151,7 +151,7 @@ def serve(
     if os.getuid() == 0 and (without := shutil.which("setpriv")) is not None:
         # As any user's: root could write where nobody else can.
         command = [without, "--bounding-set=-dac_override,-dac_read_search", *command]
-    command = [*_first_served(), *command]
+    command = [*first_served(), *command]
     process = subprocess.Popen(
         command, cwd=work, env={**env, "HOME": str(home)}, stdout=log, stderr=log, start_new_session=True
     )
@@ -170,7 +170,7 @@ def serve(
         log.close()
 
 
-def _first_served() -> list[str]:
+def first_served() -> list[str]:
     """What begins a command that is served before other tests, where this user may say so: a session is the longest that one worker has."""
     return ["nice", "-n", "-10"] if os.getuid() == 0 else []
 
@@ -199,7 +199,7 @@ def drive(node: str, installed: Path, config: dict[str, Any], work: Path) -> dic
     file = work / "drive.json"
     file.write_text(json.dumps(config))
     done = subprocess.run(
-        [*_first_served(), node, str(DRIVER), str(file)],
+        [*first_served(), node, str(DRIVER), str(file)],
         cwd=work,
         capture_output=True,
         text=True,
