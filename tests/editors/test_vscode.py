@@ -181,7 +181,6 @@ LONG_STEPS = frozenset(
             "testTrace",
             "walkthrough",
             "task",
-            "comments",
             "languages",
             "settingsPage",
             "channel",
@@ -287,7 +286,7 @@ def test_a_virtual_workspace_starts_nothing_and_a_command_says_why(seen: dict[st
     assert (virtual["begun"], virtual["errors"]) == (0, 0)
 
 
-# A window of its own costs more than the rest of the session; tests/lsp/test_all_tools.py shows what many manifests give.
+# A window of its own costs more than the rest of the session; tests/cli/test_commands.py shows what 2,000 manifests give.
 @pytest.mark.long
 def test_a_folder_of_2000_manifests_is_read_whole_and_typing_goes_on(seen: dict[str, Any]) -> None:  # bad input
     # one is wrong
@@ -517,14 +516,12 @@ def test_a_failure_leads_to_the_line_of_the_script(seen: dict[str, Any]) -> None
     assert any(".py" in row and "[Ln 2" in row for row in seen["failedInScript"]), seen["failedInScript"]
 
 
-# tests/runtime shows how endless output ends.
+# tests/runtime/test_audit.py shows how endless output ends.
 @pytest.mark.long
 def test_a_tool_that_prints_for_ever_is_ended_and_the_editor_goes_on(seen: dict[str, Any]) -> None:  # bad input
     assert "✗ demo:endless" in seen["endless"].replace("\u00a0", " ")
 
 
-# tests/markers shows the fix.
-@pytest.mark.long
 def test_comments_of_a_manifest_are_taken_out_by_a_fix(seen: dict[str, Any]) -> None:  # row 4
     assert any("Remove the comment" in row for row in seen["comments"])
 
@@ -595,7 +592,7 @@ def test_a_run_with_coverage_marks_what_no_example_used(seen: dict[str, Any]) ->
     assert (seen["coverage"]["hit"], seen["coverage"]["missed"]) == (2, 1)
 
 
-# the editor reads the languages from the manifest of the extension.
+# The editor reads the languages from the manifest, which test_vscode_manifest.py shows.
 @pytest.mark.long
 def test_each_kind_of_file_has_its_language(seen: dict[str, Any]) -> None:  # row 2
     assert seen["languages"] == {
@@ -606,7 +603,7 @@ def test_each_kind_of_file_has_its_language(seen: dict[str, Any]) -> None:  # ro
     }
 
 
-# the editor reads the groups from the manifest of the extension.
+# The editor reads the groups from the manifest of the extension.
 @pytest.mark.long
 def test_the_settings_stand_in_groups_on_their_page(seen: dict[str, Any]) -> None:  # row 6
     rows = [re.fullmatch(r"(.+?)\s*\((\d+)\)", row) for row in seen["settingsPage"]["groups"][2:]]
@@ -617,13 +614,13 @@ def test_the_settings_stand_in_groups_on_their_page(seen: dict[str, Any]) -> Non
     assert all(groups.values())
 
 
-# the short session reads the files of the logs.
+# The short session reads the files of the logs.
 @pytest.mark.long
 def test_the_log_of_the_client_begins_with_the_program_that_was_found(seen: dict[str, Any]) -> None:  # row 10
     assert "tamis.path" in seen["channel"].replace("\xa0", " ")
 
 
-# the editor reads them from the package, whose files the short session lists.
+# The editor reads them from the package, whose files the short session lists.
 @pytest.mark.long
 def test_the_page_of_the_extension_shows_its_icon_and_its_words(seen: dict[str, Any]) -> None:  # row 28
     shown = seen["gallery"]
@@ -634,13 +631,13 @@ def test_the_page_of_the_extension_shows_its_icon_and_its_words(seen: dict[str, 
     assert "DETAILS" in shown["words"] and "CHANGELOG" in shown["words"] and "Linters" in shown["words"]
 
 
-# a second run of the tests that the short session runs once.
+# A second run of the tests that the short session runs once.
 @pytest.mark.long
 def test_a_trace_tells_what_a_test_was_granted(seen: dict[str, Any]) -> None:  # row 17
     assert "granted:" in "".join(seen["testTrace"])
 
 
-# the editor reads the steps from the manifest of the extension.
+# The editor reads the steps from the manifest, which test_vscode_manifest.py shows.
 @pytest.mark.long
 def test_the_walkthrough_has_its_steps(seen: dict[str, Any]) -> None:  # row 19
     assert len(seen["walkthrough"]) == 5
@@ -651,7 +648,7 @@ def test_a_new_manifest_is_made_and_opened(seen: dict[str, Any]) -> None:  # row
     assert '"toolId": "made:shout"' in seen["newManifest"]["text"].replace("\u00a0", " ")
 
 
-# the editor reads the snippets from the package.
+# The editor reads the snippets from the package, which test_vscode_manifest.py shows.
 @pytest.mark.long
 def test_snippets_are_offered_in_an_empty_manifest(seen: dict[str, Any]) -> None:  # row 20
     assert "tamis-service" in seen["snippets"]

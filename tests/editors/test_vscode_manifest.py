@@ -81,6 +81,36 @@ def test_the_client_has_no_code_that_reaches_a_network() -> None:  # row 31
     assert not {name: words for name, words in found.items() if words}
 
 
+def test_each_kind_of_file_has_its_language_and_its_snippets() -> None:  # rows 2, 20
+    languages = {
+        pattern: one["id"]
+        for one in MANIFEST["contributes"]["languages"]
+        for pattern in (*one.get("extensions", ()), *one.get("filenamePatterns", ()))
+    }
+    assert languages == {
+        "*.tool.json": "json",
+        "*.tool.jsonc": "jsonc",
+        ".tam": "tam",
+        ".vcp": "vcp",
+        ".action": "toolaction",
+    }
+    offered: dict[str, set[str]] = {
+        one["language"]: {entry["prefix"] for entry in json.loads((SOURCE / one["path"]).read_text("utf-8")).values()}
+        for one in MANIFEST["contributes"]["snippets"]
+    }
+    assert set(offered) == {*languages.values(), "markdown"}
+    assert {"tamis-tool", "tamis-service"} <= offered["json"]
+    assert offered["markdown"] == {"tam", "tam2", "vcp", "action"}
+
+
+def test_the_walkthrough_has_a_page_for_each_step() -> None:  # row 19
+    (walkthrough,) = MANIFEST["contributes"]["walkthroughs"]
+    assert [step["id"] for step in walkthrough["steps"]] == ["server", "manifest", "fix", "run", "mcp"]
+    for step in walkthrough["steps"]:
+        assert (SOURCE / step["media"]["markdown"]).is_file(), step["id"]
+        assert {step["title"].strip("%"), step["description"].strip("%")} <= set(TEXTS)
+
+
 def test_engine_and_client_library() -> None:
     assert MANIFEST["engines"]["vscode"] == "^1.91.0"
     assert MANIFEST["devDependencies"]["vscode-languageclient"].startswith("11.")
