@@ -7,7 +7,8 @@
 (require 'flymake)
 (pcase-let ((`(,snippet ,workspace ,result) command-line-args-left))
   (setq command-line-args-left nil
-        eglot-sync-connect 10
+        jsonrpc-default-request-timeout 300
+        eglot-sync-connect 300
         eglot-confirm-server-initiated-edits nil
         vc-handled-backends nil
         create-lockfiles nil)
@@ -20,10 +21,9 @@
          ;; eglot-ensure connects after the command, and in batch mode there is none.
          (run-hooks 'post-command-hook))
        (wait (what test)
-         (let ((tries 1600))
-           (while (and (> tries 0) (not (funcall test)))
-             (accept-process-output nil 0.025)
-             (setq tries (1- tries)))
+         (let ((end (+ (float-time) 300)))
+           (while (and (< (float-time) end) (not (funcall test)))
+             (accept-process-output nil 0.025))
            (unless (funcall test) (error "waited in vain for %s: %S" what (messages)))))
        (messages ()
          (mapcar (lambda (found) (flymake-diagnostic-text found)) (flymake-diagnostics)))
@@ -183,11 +183,10 @@
       (setq plain (if (eglot-current-server) t :json-false))
       (visit "calls.tam")
       (let* ((server (eglot-current-server))
-             (process (jsonrpc--process server))
-             (started (float-time)))
+             (process (jsonrpc--process server)))
         ;; What eglot-shutdown says to the server, without the kill that jsonrpc.el of Emacs 28 sends right behind it.
         (setf (eglot--shutdown-requested server) t)
-        (jsonrpc-request server :shutdown nil :timeout 3)
+        (jsonrpc-request server :shutdown nil :timeout 300)
         (jsonrpc-notify server :exit nil)
         (wait "the server to end" (lambda () (not (process-live-p process))))
         (with-temp-file result
@@ -200,5 +199,4 @@
                      (formatted . ,formatted) (renamed . ,renamed) (fixed . ,fixed)
                      (ran . ,ran) (approved . ,approved) (denied . ,denied) (question . ,(vconcat question)) (more . ,(vconcat more)) (tested . ,tested) (cancelled . ,cancelled)
                      (watched . ,watched)
-                     (exit . ,(process-exit-status process))
-                     (seconds . ,(- (float-time) started)))))))))))
+                     (exit . ,(process-exit-status process)))))))))))

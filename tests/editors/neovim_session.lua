@@ -43,7 +43,7 @@ local function has(code)
 end
 
 local function wait_for(what, condition)
-  local ok = vim.wait(10000, condition, 10)
+  local ok = vim.wait(300000, condition, 10)
   if not ok then
     seen.failed = seen.failed or {}
     table.insert(seen.failed, { waited_for = what, diagnostics = shown(), attached = client() ~= nil })
@@ -56,7 +56,7 @@ local function completion(line, column)
   vim.api.nvim_win_set_cursor(0, { line + 1, column })
   local found = client()
   local params = vim.lsp.util.make_position_params(0, found.offset_encoding)
-  local answers = vim.lsp.buf_request_sync(0, 'textDocument/completion', params, 5000)
+  local answers = vim.lsp.buf_request_sync(0, 'textDocument/completion', params, 300000)
   local answer = answers and answers[found.id] or {}
   local labels = {}
   for _, item in ipairs(answer.result and answer.result.items or {}) do
@@ -150,25 +150,29 @@ seen.fixed_line = vim.api.nvim_buf_get_lines(0, line, line + 1, false)[1]
 -- Hover.
 vim.api.nvim_win_set_cursor(0, { line + 1, from + 1 })
 local found = client()
-local hover = vim.lsp.buf_request_sync(0, 'textDocument/hover', vim.lsp.util.make_position_params(0, found.offset_encoding), 5000)
+local hover = vim.lsp.buf_request_sync(0, 'textDocument/hover', vim.lsp.util.make_position_params(0, found.offset_encoding), 300000)
 hover = hover and hover[found.id] and hover[found.id].result
 seen.hover = hover and hover.contents.value or ''
 
 -- Files that are none of ours stay alone.
 seen.clients = #vim.lsp.get_clients({ name = 'tamis' })
+local others = {}
 for name, path in pairs({
   json = workspace .. '/package.json',
   markdown = outside .. '/README.md',
 }) do
   vim.cmd.edit(path)
-  vim.wait(300)
-  seen['attached_to_other_' .. name] = client() ~= nil
+  others[name] = vim.api.nvim_get_current_buf()
 end
+-- What is opened later is attached later.
 vim.cmd.edit(workspace .. '/calls.vcp')
 wait_for('a client on a VCP file', function()
   return client() ~= nil
 end)
 seen.vcp_filetype = vim.bo.filetype
+for name, buffer in pairs(others) do
+  seen['attached_to_other_' .. name] = #vim.lsp.get_clients({ bufnr = buffer }) > 0
+end
 
 -- The end.
 local ids = {}
@@ -179,10 +183,9 @@ vim.lsp.enable('tamis', false)
 for _, id in ipairs(ids) do
   vim.lsp.stop_client(id)
 end
-local started = vim.uv.hrtime()
 wait_for('the clients to stop', function()
   return #vim.lsp.get_clients({ name = 'tamis' }) == 0
 end)
-seen.stop_ms = (vim.uv.hrtime() - started) / 1e6
+seen.stopped = true
 write()
 os.exit(0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,22 +21,35 @@ def kept(name: str, fill: Callable[[Path], bool]) -> Path | None:
     """A folder of the user's cache, filled by the first run that wants it; None where it could not be filled.
 
     It comes into being as a whole, so that a run that is ended, or two at once, leave no half of one. ``TAMIS_TEST_CACHE`` names another place.
+    Where nothing can be written, the folder is this process's own and goes with it.
     """
     cache = os.environ.get("TAMIS_TEST_CACHE")
     base = Path(cache) if cache else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tamis-tests"
-    folder = base / name
-    if folder.is_dir():
-        return folder
-    base.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=base))
-    if not fill(made):
-        shutil.rmtree(made)
-        return None
+    if (base / name).is_dir():
+        return base / name
     try:
-        made.rename(folder)
-    except OSError:  # another run was quicker
-        shutil.rmtree(made)
-    return folder
+        base.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=base))
+    except OSError:
+        base = _own_cache()
+        if (base / name).is_dir():
+            return base / name
+        made = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=base))
+    try:
+        if not fill(made):
+            return None
+        with suppress(OSError):  # another run was quicker
+            made.rename(base / name)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return base / name
+
+
+@functools.cache
+def _own_cache() -> Path:
+    folder = tempfile.mkdtemp(prefix="tamis-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def package(spec: str) -> Path:

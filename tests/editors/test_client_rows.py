@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def rows(editor: str) -> list[Row]:
     return [Row(int(row[0]), *row[1:]) for row in cells if row[0].isdigit()]
 
 
+@functools.cache
 def functions(path: Path) -> dict[str, set[str]]:
     """The functions of a file with the names of their parameters."""
     tree = ast.parse(path.read_text("utf-8"))

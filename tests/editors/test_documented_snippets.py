@@ -41,7 +41,6 @@ def test_neovim_snippets_run(tmp_path: Path) -> None:
         [neovim, "--headless", "-u", str(script), "-i", "NONE", "+lua io.write(vim.lsp.config.tamis.cmd[1])", "+qa"],
         capture_output=True,
         text=True,
-        timeout=30,
         check=False,
     )
     assert run.stdout + run.stderr == "/path/to/tamis"

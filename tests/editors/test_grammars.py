@@ -19,6 +19,7 @@ from tests.editors.npm import find_npm, kept
 PACKAGES = ("vscode-tmgrammar-test@0.1.3", "tm-grammars@1.32.22")
 TEXTS = Path(__file__).with_name("grammars")
 EXTENSION = Path(__file__).resolve().parents[2] / "editors" / "vscode"
+NAMES = ("calls.md", "calls.txt", "broken.md")
 LANGUAGES = {"markdown": ".md", "plaintext": ".txt"}
 
 
@@ -32,7 +33,7 @@ def installed() -> Path:
     def fetch(to: Path) -> bool:
         (to / "package.json").write_text("{}")
         command = [*npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent", *PACKAGES]
-        done = subprocess.run(command, cwd=to, env=env, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, cwd=to, env=env, capture_output=True, text=True, check=False)
         return done.returncode == 0
 
     found = kept("-".join(["grammars", *(name.rpartition("@")[2] for name in PACKAGES)]), fetch)
@@ -41,9 +42,12 @@ def installed() -> Path:
     return found
 
 
-def scopes(installed: Path, folder: Path, name: str) -> str:
-    """The tokens of a text with their scopes, as the snapshot tool writes them."""
-    shutil.copy(TEXTS / name, folder / name)
+@pytest.fixture(scope="module")
+def scopes(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The tokens of each text with their scopes, as the snapshot tool writes them."""
+    folder = tmp_path_factory.mktemp("grammars")
+    for name in NAMES:
+        shutil.copy(TEXTS / name, folder / name)
     (folder / "plain.json").write_text('{"scopeName": "text.plain", "patterns": []}')
     manifest = json.loads((EXTENSION / "package.json").read_text("utf-8"))["contributes"]
     # the tool takes paths for relative to its configuration
@@ -61,15 +65,15 @@ def scopes(installed: Path, folder: Path, name: str) -> str:
     assert npm is not None
     node = npm[0] if len(npm) == 2 else str(shutil.which("node"))
     tool = installed / "node_modules" / "vscode-tmgrammar-test" / "dist" / "snapshot.js"
-    command = [node, str(tool), "--updateSnapshot", "--config", "package.json", name]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    command = [node, str(tool), "--updateSnapshot", "--config", "package.json", *NAMES]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return (folder / f"{name}.snap").read_text("utf-8")
+    return {name: (folder / f"{name}.snap").read_text("utf-8") for name in NAMES}
 
 
-@pytest.mark.parametrize("name", ["calls.md", "calls.txt", "broken.md"])
-def test_calls_have_the_scopes_of_the_snapshot(installed: Path, tmp_path: Path, name: str) -> None:
-    found = scopes(installed, tmp_path, name)
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_have_the_scopes_of_the_snapshot(scopes: dict[str, str], name: str) -> None:
+    found = scopes[name]
     snapshot = TEXTS / f"{name}.snap"
     if os.environ.get("TAMIS_WRITE_GOLDEN"):
         snapshot.write_text(found, "utf-8")
@@ -77,8 +81,8 @@ def test_calls_have_the_scopes_of_the_snapshot(installed: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["calls.md", "broken.md"])
-def test_markdown_is_markdown_again_behind_every_call(installed: Path, tmp_path: Path, name: str) -> None:
-    lines = scopes(installed, tmp_path, name).split("\n")
+def test_markdown_is_markdown_again_behind_every_call(scopes: dict[str, str], name: str) -> None:
+    lines = scopes[name].split("\n")
     emphasised = [line for line in lines if re.match(r"#\s*\^+ .*(?:italic|bold)", line)]
     assert emphasised
     assert not any(one in line for line in emphasised for one in ("tam", "vcp", "toolaction"))

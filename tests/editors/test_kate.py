@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ import pytest
 from tests.editors.neovim import ECHO
 from tests.editors.snippets import snippets
 from tests.sample_tools import action
+from tests.waiting import until
 
 PROFILES = Path(__file__).parents[1] / "lsp" / "editor_profiles.json"
-SECONDS = 40
 RECORDER = f"""#!/bin/sh
 tee -a "$HOME/sent" | '{Path(sys.executable).with_name("tamis")}' "$@" | tee -a "$HOME/got"
 """
@@ -59,9 +58,7 @@ class Session:
         output = (home / "kate.txt").open("wb")
         with output, subprocess.Popen(words, env=env, cwd=file.parent, stdout=output, stderr=output) as process:
             try:
-                until = time.monotonic() + SECONDS
-                while time.monotonic() < until and process.poll() is None and not self.findings():
-                    time.sleep(0.1)
+                until(lambda: process.poll() is not None or self.findings())
             finally:
                 # It would ask about what has no screen; the server ends with its input.
                 process.kill()
@@ -137,7 +134,6 @@ def test_what_kate_declares_is_its_profile(kate: str, calls: Session) -> None:
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     ).stdout.split()[-1]
     if not version.startswith("22.12"):

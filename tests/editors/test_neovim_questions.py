@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +67,13 @@ local function ready()
   return client and client.initialized
 end
 local seen = { runs = {} }
-local ok = vim.wait(20000, ready, 20)
+local ok = vim.wait(300000, ready, 20)
 local function run(line, answers)
   pick, asked = answers, {}
   local title = 'Run'
   local lens
-  vim.wait(10000, function()
-    local found = client:request_sync('textDocument/codeLens', { textDocument = vim.lsp.util.make_text_document_params(0) }, 5000, 0)
+  vim.wait(300000, function()
+    local found = client:request_sync('textDocument/codeLens', { textDocument = vim.lsp.util.make_text_document_params(0) }, 300000, 0)
     for _, one in ipairs(found and found.result or {}) do
       if one.command and one.command.command == 'tamis.run' and one.range.start.line == line then
         lens = one
@@ -81,7 +83,7 @@ local function run(line, answers)
   end, 50)
   local answer
   client:request('workspace/executeCommand', lens.command, function(fault, found) answer = fault or found end, 0)
-  vim.wait(30000, function() return answer ~= nil end, 20)
+  vim.wait(300000, function() return answer ~= nil end, 20)
   table.insert(seen.runs, { status = answer.status, output = answer.results and answer.results[1] and answer.results[1].output, asked = asked, error = answer.results and answer.results[1] and answer.results[1].error })
 end
 if ok then
@@ -197,8 +199,8 @@ def block_of(questions: list[dict[str, Any]]) -> str:
     return f"{action('mcp:question', questions=json.dumps(questions))}\n"
 
 
-def session(neovim: str, tmp_path_factory: pytest.TempPathFactory, how: str, *, forms: bool = False) -> dict[str, Any]:
-    """What came of the questions in a Neovim with the plug-in, or ``plain``; ``forms``: of those too."""
+def session(neovim: str, tmp_path_factory: pytest.TempPathFactory, how: str) -> dict[str, Any]:
+    """What came of the questions in a Neovim with the plug-in, of the forms too, or ``plain``."""
     home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("folder")
     make(folder)
     make_tool(folder, "t:ask", execution={"requireConfirmation": True})
@@ -224,12 +226,11 @@ def session(neovim: str, tmp_path_factory: pytest.TempPathFactory, how: str, *, 
     env = {"PATH": path, "LANG": "C.UTF-8", **{name: str(home) for name in names}}
     command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script), str(PLUGIN), str(folder)]
     run = subprocess.run(
-        [*command, str(result), how, *([str(home / "forms.json")] if forms else [])],
+        [*command, str(result), how, *([str(home / "forms.json")] if how == "plug-in" else [])],
         cwd=folder,
         env=env,
         capture_output=True,
         text=True,
-        timeout=240,
         check=False,
     )
     assert result.exists(), run.stdout + run.stderr
@@ -238,9 +239,15 @@ def session(neovim: str, tmp_path_factory: pytest.TempPathFactory, how: str, *, 
     return {**found, "plain": how == "plain"}
 
 
+@pytest.fixture(scope="module")
+def sessions(neovim: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    """Gives the session of a way, which is made once."""
+    return functools.cache(lambda how: session(neovim, tmp_path_factory, how))
+
+
 @pytest.fixture(scope="module", params=["plug-in", "plain"])
-def seen(request: pytest.FixtureRequest, neovim: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return session(neovim, tmp_path_factory, request.param)
+def seen(request: pytest.FixtureRequest, sessions: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    return sessions(request.param)
 
 
 def test_a_client_without_the_plugin_has_three_buttons_on_one_line(seen: dict[str, Any]) -> None:
@@ -276,9 +283,9 @@ def test_a_question_says_whose_words_it_has_and_opens_nothing(seen: dict[str, An
 
 
 @pytest.fixture(scope="module")
-def forms(neovim: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def forms(sessions: Callable[[str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """What came of each form and address, by its name."""
-    found = session(neovim, tmp_path_factory, "plug-in", forms=True)["forms"]
+    found = sessions("plug-in")["forms"]
     return {one["name"]: one | {"heard": json.loads(one["output"])["heard"]} for one in found}
 
 
@@ -370,7 +377,7 @@ def checked(neovim: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     folder = tmp_path_factory.mktemp("checks")
     (folder / "checks.lua").write_text(CHECKS)
     command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(folder / "checks.lua"), str(PLUGIN)]
-    subprocess.run([*command, str(TABLE), str(folder / "seen.json")], timeout=60, check=True)
+    subprocess.run([*command, str(TABLE), str(folder / "seen.json")], check=True)
     return json.loads((folder / "seen.json").read_text("utf-8"))
 
 

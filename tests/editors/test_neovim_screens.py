@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from tests.editors.neovim import PLUGIN, find_neovim
 from tests.editors.neovim_screen import Screen, chunks_of, end_of_value, guess, png_of, smaller
 from tests.editors.snippets import snippets
+from tests.editors.user_settings import write_settings
 from tests.sample_tools import make_tool, tam, vcp
 
 QUERY = {
@@ -41,7 +42,7 @@ print(json.dumps({"found": 2, "hits": [
 SLOW = """import sys, time
 for number in range(1, 4):
     print(f"page {number} of 120: 0 dead links", file=sys.stderr, flush=True)
-time.sleep(60)
+time.sleep(86400)
 """
 BROKEN = """{
   "toolId": "notes:append",
@@ -133,6 +134,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
     folder.mkdir()
     programs.mkdir(parents=True)
     workspace(folder)
+    write_settings(home / ".config")
     for name in ("tamis", "uv"):
         if (found := Path(sys.executable).with_name(name)).exists():
             (programs / name).symlink_to(found)

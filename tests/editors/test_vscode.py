@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -19,22 +18,22 @@ import msgspec
 import pytest
 
 from tests.editors import code_server
+from tests.editors.extension import MANIFEST, SOURCE, TEXTS
 from tests.editors.npm import find_npm, kept
-from tests.sample_tools import make_tool, tam, vcp
+from tests.editors.user_settings import write_settings
+from tests.editors.vscode_folders import (
+    ADDRESS,
+    PLACES,
+    SETTINGS,
+    add_helpers,
+    empty_folder,
+    tools_and_calls,
+    two_folders,
+    unusual_folders,
+)
 
-pytestmark = pytest.mark.timeout(1260)
-SOURCE = Path(__file__).resolve().parents[2] / "editors" / "vscode"
-MANIFEST: dict[str, Any] = json.loads((SOURCE / "package.json").read_text("utf-8"))
-TEXTS: dict[str, str] = json.loads((SOURCE / "package.nls.json").read_text("utf-8"))
-
-
-def linked(source: str, target: str) -> str:
-    """A file under another name; a copy where the file systems differ."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-    return target
+# The whole session has seventy steps and seven windows.
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copy(SOURCE / name, to / name)
         command = [*npm, "ci"]
-        done = subprocess.run(command, cwd=to, env=env, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, cwd=to, env=env, capture_output=True, text=True, check=False)
         if done.returncode and re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH", done.stderr):
             pytest.skip("no package registry can be reached, so the extension's dependencies cannot be installed")
         assert done.returncode == 0, done.stderr
@@ -68,9 +67,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     fetched = kept(f"extension-{hashlib.sha256(lock).hexdigest()[:16]}", fetch)
     assert fetched is not None
-    shutil.copytree(fetched / "node_modules", folder / "node_modules", symlinks=True, copy_function=linked)
+    (folder / "node_modules").symlink_to(fetched / "node_modules")
     packed = subprocess.run(
-        [*npm, "run", "package"], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
+        [*code_server.first_served(), *npm, "run", "package"],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert packed.returncode == 0, packed.stdout + packed.stderr
     return folder / "tamis.vsix"
@@ -82,7 +86,7 @@ def test_pure_parts_of_the_client(package: Path) -> None:
     assert npm is not None
     env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
     command = [*npm, "test"]
-    run = subprocess.run(command, cwd=package.parent, env=env, capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(command, cwd=package.parent, env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -123,238 +127,11 @@ def test_bundle_runs_and_offers_activate(package: Path, tmp_path: Path) -> None:
     (tmp_path / "node_modules" / "vscode").mkdir(parents=True)
     (tmp_path / "node_modules" / "vscode" / "index.js").write_text(stub)
     code = "const e = require('./extension.js'); console.log(typeof e.activate, typeof e.deactivate)"
-    run = subprocess.run([str(node), "-e", code], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    run = subprocess.run([str(node), "-e", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.stdout.split() == ["function", "function"], run.stderr
 
 
-def test_activates_for_json_and_tool_folders_and_not_for_every_text() -> None:  # row 1, as defect 3 changed it
-    events: list[str] = MANIFEST["activationEvents"]
-    assert {"workspaceContains:**/*.tool.json", "onLanguage:json", "onLanguage:jsonc"} <= set(events)
-    assert not {"*", "onStartupFinished", "onLanguage:markdown"} & set(events)
-
-
-def test_the_json_service_is_given_no_schema() -> None:  # row 3, as defects 1 and 4 changed it
-    assert "jsonValidation" not in MANIFEST["contributes"]
-    assert "schemaDiagnostics" not in "".join(path.read_text("utf-8") for path in (SOURCE / "src").glob("*.ts"))
-
-
-def texts_of(value: Any) -> set[str]:
-    """The keys of texts that a part of the manifest takes from the language files."""
-    if isinstance(value, str):
-        return {value[1:-1]} if re.fullmatch(r"%[\w.-]+%", value) else set()
-    parts: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return {key for part in parts for key in texts_of(part)}
-
-
-def test_every_text_of_the_manifest_is_there_in_both_languages() -> None:  # row 27
-    keys = texts_of(MANIFEST)
-    for name in ("package.nls.json", "package.nls.zh-cn.json"):
-        assert set(json.loads((SOURCE / name).read_text("utf-8"))) == keys, name
-
-
-def test_every_text_of_the_client_is_there_in_chinese() -> None:  # row 27
-    source = "".join(path.read_text("utf-8") for path in (SOURCE / "src").glob("*.ts"))
-    said = {json.loads(f'"{text}"') for text in re.findall(r'\bt\(\s*"((?:[^"\\]|\\.)*)"', source)}
-    bundle: dict[str, str] = json.loads((SOURCE / "l10n" / "bundle.l10n.zh-cn.json").read_text("utf-8"))
-    assert set(bundle) == said
-    for english, chinese in bundle.items():
-        assert sorted(re.findall(r"\{\d\}", english)) == sorted(re.findall(r"\{\d\}", chinese)), english
-
-
-def test_no_command_of_the_palette_has_the_id_of_one_of_the_server() -> None:  # row 12
-    from tamis.server.lsp.features.execute_command import COMMANDS
-
-    assert not {command["command"] for command in MANIFEST["contributes"]["commands"]} & set(COMMANDS)
-
-
-def test_mcp_is_offered_only_where_the_user_said_so() -> None:  # row 25
-    settings = {
-        name: one for group in MANIFEST["contributes"]["configuration"] for name, one in group["properties"].items()
-    }
-    assert settings["tamis.mcp.register"]["default"] is False
-    assert MANIFEST["contributes"]["mcpServerDefinitionProviders"] == [{"id": "tamis.tools", "label": "%mcp%"}]
-
-
-def test_what_a_gallery_shows_is_there() -> None:  # row 28
-    assert (SOURCE / MANIFEST["icon"]).read_bytes().startswith(b"\x89PNG")
-    assert {"Testing", "Snippets", "Linters"} <= set(MANIFEST["categories"])
-    assert MANIFEST["preview"] is False
-    assert (SOURCE / "CHANGELOG.md").is_file()
-    assert "no telemetry" in (SOURCE / "SUPPORT.md").read_text("utf-8")
-
-
-def test_the_client_has_no_code_that_reaches_a_network() -> None:  # row 31
-    """Its server speaks over pipes; what the client opens in a browser a person asked for."""
-    reaching = re.compile(
-        r"""["'](?:node:)?(?:https?|http2|net|tls|dgram|dns|inspector)["']"""
-        r"|\b(?:fetch|WebSocket|XMLHttpRequest|EventSource|createTelemetryLogger|TelemetryLogger)\b"
-        r"|TransportKind\.(?:socket|pipe)"
-    )
-    sources = sorted((SOURCE / "src").rglob("*.?ts")) + sorted((SOURCE / "src").rglob("*.ts"))
-    found = {path.name: reaching.findall(path.read_text("utf-8")) for path in sources}
-    assert len(found) > 10
-    assert not {name: words for name, words in found.items() if words}
-
-
-def test_engine_and_client_library() -> None:
-    assert MANIFEST["engines"]["vscode"] == "^1.91.0"
-    assert MANIFEST["devDependencies"]["vscode-languageclient"].startswith("11.")
-    assert "dependencies" not in MANIFEST
-
-
-def test_untrusted_workspaces_cannot_name_programs() -> None:
-    limited = MANIFEST["capabilities"]["untrustedWorkspaces"]
-    assert limited["supported"] == "limited"
-    settings: dict[str, Any] = {}
-    for group in MANIFEST["contributes"]["configuration"]:
-        settings |= group["properties"]
-    launching = {name for name, schema in settings.items() if schema["scope"].startswith("machine")}
-    running = {f"tamis.execution.{name}" for name in ("enable", "timeoutMs", "requireConfirmation")}
-    programs = {f"tamis.{name}" for name in ("path", "args", "interpreter", "importStrategy", "roots", "mcp.register")}
-    assert launching == programs | running
-    assert set(limited["restrictedConfigurations"]) == launching
-
-
-def test_every_setting_is_described_and_ordered() -> None:
-    for group in MANIFEST["contributes"]["configuration"]:
-        for name, schema in group["properties"].items():
-            assert TEXTS[schema["markdownDescription"].strip("%")].endswith("."), name
-            assert isinstance(schema["order"], int), name
-            assert len(schema.get("enumDescriptions", [])) == len(schema.get("enum", [])), name
-
-
-def test_every_declared_command_is_registered() -> None:  # row 5
-    listed = re.findall(r'^  "(tamis\.\w+)",$', (SOURCE / "src" / "commands.ts").read_text("utf-8"), re.M)
-    declared = [command["command"] for command in MANIFEST["contributes"]["commands"]]
-    assert sorted(declared) == sorted(listed)
-    # Each is handled somewhere else than where it is listed.
-    handled = "".join(path.read_text("utf-8") for path in (SOURCE / "src").glob("*.ts") if path.name != "commands.ts")
-    assert [name for name in declared if f'"{name}"' not in handled] == []
-
-
-def test_every_setting_that_is_read_is_declared() -> None:
-    source = "".join(path.read_text("utf-8") for path in (SOURCE / "src").glob("*.ts"))
-    declared: set[str] = set()
-    for group in MANIFEST["contributes"]["configuration"]:
-        declared |= {name.removeprefix("tamis.") for name in group["properties"]}
-    assert set(re.findall(r'\.get<[^>]+(?:\[\])?>\(\s*"([^"]+)"', source)) <= declared
-
-
-def test_lockfile_names_no_registry() -> None:
-    lock = json.loads((SOURCE / "package-lock.json").read_text("utf-8"))
-    assert not [name for name, entry in lock["packages"].items() if "resolved" in entry]
-    assert lock["packages"][""]["devDependencies"] == MANIFEST["devDependencies"]
-
-
-def test_version_is_the_projects() -> None:
-    import tamis
-
-    assert MANIFEST["version"] == tamis.__version__
-
-
 # A user's session: one start, many steps; the first test that asks for it waits for all of them
-
-WEATHER = """{
-  "toolId": "demo:weather",
-  "displayName": "Weather",
-  "description": "Gives the weather of a city today, in words.",
-  "version": "1.0.0",
-  "handler": {
-    "type": "external-script",
-    "scriptPath": "wether.py",
-    "language": "pyton"
-  },
-  "parameters": {
-    "type": "object",
-    "properties": {
-      "city": { "type": "string", "description": "Its name." },
-      "unit": { "type": "sting" }
-    },
-    "required": ["city"]
-  }
-}
-"""
-CALLS = """# A call
-
-<ACTION>
-  <text:statistics>
-    <text>Hello world, 你好 😀</text>
-  </text:statistics>
-</ACTION>
-
-<ACTION>
-  <text:statistics>
-    <text>A second block</text>
-  </text:statistics>
-</ACTION>
-"""
-CHAIN = """<!-- tamis-name: first -->
-<ACTION><demo:form><text>{{city}}</text></demo:form></ACTION>
-
----
-
-<ACTION><demo:form><text>{{first.output.text}}!</text></demo:form></ACTION>
-
-```json expect
-{"text": "Rome?"}
-```
-"""
-MCP_SERVER = Path(__file__).resolve().parents[1] / "runtime" / "mcp_server.py"
-COLOURS = {"type": "string", "title": "Colour", "enum": ["red", "blue"]}
-QUESTIONS = [
-    {"message": "Which colour?", "requestedSchema": {"type": "object", "properties": {"colour": COLOURS}}},
-    {"message": "Overwrite?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}}},
-    {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}},
-]
-MEALS = {"type": "array", "title": "Meals", "items": {"type": "string", "enum": ["early", "late"]}, "maxItems": 1}
-HOSTILE = "City $(flame) [a](command:b)\n\u202e" + "x" * 10_000
-FORM = {
-    "city": {
-        "type": "string",
-        "title": HOSTILE,
-        "description": "Where the trip [ends](https://a.example).",
-        "minLength": 2,
-    },
-    "people": {"type": "integer", "title": "People", "minimum": 1, "default": 3},
-    "mail": {"type": "string", "title": "Mail", "format": "email"},
-    "window": {"type": "boolean", "title": "Window", "default": True},
-    "meals": MEALS,
-}
-TRIP = {"type": "object", "properties": FORM, "required": ["city", "people"]}
-NAMED = {"properties": {"name": {"type": "string", "default": "as suggested"}}}
-ADDRESS = "https://login.example.com:8443/in?a=b%2Fc&d=%20"
-FORMS = [
-    {"message": "Which trip? [a](command:b)", "requestedSchema": TRIP},
-    {"message": "What name?", "requestedSchema": NAMED},
-    {"message": "Which name now?", "requestedSchema": NAMED},
-    {"message": "No name?", "requestedSchema": NAMED},
-]
-ADDRESSES = [
-    *(
-        {"mode": "url", "message": text, "elicitationId": "e", "url": ADDRESS}
-        for text in ("Log in", "Log on", "Log out")
-    ),
-    *(
-        {"mode": "url", "message": "Log in", "elicitationId": "e", "url": url}
-        for url in ("javascript:alert(1)", "file:///etc/passwd", "https://good.example@evil.example/")
-    ),
-    {"message": "Fill in", "requestedSchema": {"properties": {f"f{at}": {"type": "string"} for at in range(1000)}}},
-]
-QUESTION_TOOL = {
-    "toolId": "mcp:question",
-    "displayName": "Question",
-    "description": "Asks what it is told to ask and gives what it heard, for tests.",
-    "version": "1.0.0",
-    "handler": {"type": "mcp", "server": "test", "tool": "question"},
-    "parameters": {"type": "object", "properties": {"questions": {"type": "array", "description": "What to ask."}}},
-}
-EXAMPLES = SOURCE.parents[1] / "examples" / "tools"
-OLD_SERVER = """import sys
-import tamis
-tamis.__version__ = "0.0.9"
-from tamis.server.cli.main import entry
-sys.exit(entry())
-"""
 
 
 class Editor(msgspec.Struct, frozen=True):
@@ -383,188 +160,57 @@ def editor() -> Editor:
     return Editor(node, installed, env)
 
 
-def two_folders(work: Path) -> Path:
-    """A workspace of two folders, with a server of another version."""
-    make_tool(work / "first", "demo:ask", execution={"requireConfirmation": True})
-    (work / "first" / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
-    (work / "second").mkdir()
-    (work / "second" / "closed.tool.json").write_text('{"toolId": "demo:closed"}\n')
-    old = work / "tamis"
-    old.write_text(f"#!{sys.executable}\n{OLD_SERVER}")
-    old.chmod(0o755)
-    workspace = work / "both.code-workspace"
-    settings = {"tamis.path": str(old)}
-    workspace.write_text(json.dumps({"folders": [{"path": "first"}, {"path": "second"}], "settings": settings}))
-    return workspace
+LONG_STEPS = (
+    *(
+        "folders",
+        "virtual",
+        "many",
+        "locked",
+        "chinese",
+        "renamedWhileRunning",
+        "twoWindows",
+    ),  # in windows of their own
+    *("completion", "hoverManifest", "scopes", "hover", "fixes", "snippets", "picture"),
+    *("definition", "renamed", "typed", "endless", "chained", "testTrace"),
+    *("walkthrough", "task", "languages", "settingsPage", "channel", "gallery"),
+)
+"""Steps that only tests marked `long` look at, and the pictures."""
 
 
-MEMORY = """const vscode = require("vscode");
-const files = { "/first.tool.json": JSON.stringify({ toolId: "memory:first" }), "/call.tam": "<|[REQUEST_TOOL]|>\\ncommand:»»»memory:first«««\\n<|[END_TOOL]|>\\n" };
-const wrong = () => { throw vscode.FileSystemError.NoPermissions("read only"); };
-const stat = (uri) => {
-  const { type, size } = uri.path === "/" ? { type: 2, size: 0 } : uri.path in files ? { type: 1, size: files[uri.path].length } : {};
-  if (type === undefined) throw vscode.FileSystemError.FileNotFound(uri);
-  return { type, size, ctime: 0, mtime: 0 };
-};
-exports.activate = () => vscode.workspace.registerFileSystemProvider("memory", {
-  onDidChangeFile: () => ({ dispose() {} }), watch: () => ({ dispose() {} }), stat,
-  readDirectory: () => Object.keys(files).map((name) => [name.slice(1), 1]),
-  readFile: (uri) => (stat(uri), Buffer.from(files[uri.path])),
-  writeFile: wrong, createDirectory: wrong, delete: wrong, rename: wrong,
-}, { isReadonly: true });
-"""
-
-
-def add_helpers(work: Path) -> None:
-    """What the session's editor needs beside ours: files in memory, and Chinese (of which the editor's own texts, which stay English, are none)."""
-    anywhere = {"untrustedWorkspaces": {"supported": True}, "virtualWorkspaces": True}
-    about = {"publisher": "test", "version": "0.0.1", "engines": {"vscode": "^1.91.0"}, "capabilities": anywhere}
-    memory = work / "extensions" / "test.memory-0.0.1"
-    memory.mkdir(parents=True)
-    (memory / "main.js").write_text(MEMORY)
-    events = ["onFileSystem:memory"]
-    (memory / "package.json").write_text(
-        json.dumps({**about, "name": "memory", "main": "./main.js", "activationEvents": events})
-    )
-    pack = work / "extensions" / "test.chinese-0.0.1"
-    pack.mkdir()
-    language = {"languageId": "zh-cn", "languageName": "Chinese", "localizedLanguageName": "中文"}
-    translations = [{"id": "vscode", "path": "./main.i18n.json"}]
-    (pack / "main.i18n.json").write_text(json.dumps({"version": "1.0.0", "contents": {}}))
-    contributes = {"localizations": [{**language, "translations": translations}]}
-    (pack / "package.json").write_text(json.dumps({**about, "name": "chinese", "contributes": contributes}))
-    known = {
-        "hash": "0",
-        "extensions": [{"extensionIdentifier": {"id": "test.chinese"}, "version": "0.0.1"}],
-        "translations": {"vscode": str(pack / "main.i18n.json")},
-        "label": "中文",
-    }
-    (work / "user" / "User").mkdir(parents=True)
-    (work / "user" / "languagepacks.json").write_text(json.dumps({"zh-cn": known}))
-    # Without the file the editor is English; with it, its language is the browser's.
-    (work / "user" / "User" / "argv.json").write_text("{}")
-
-
-def unusual_folders(work: Path) -> dict[str, str]:
-    """Folders that are not as most are, by the names that the driver has for them."""
-    virtual = work / "virtual.code-workspace"
-    virtual.write_text(json.dumps({"folders": [{"uri": "memory:/", "name": "in memory"}]}))
-    tools = work / "many" / "tools"
-    tools.mkdir(parents=True)
-    said = {"text": {"type": "string", "description": "What is said."}}
-    manifest = (make_tool(work / "model", "demo:many", properties=said) / "x.tool.json").read_text()
-    (tools / "tool.py").write_text("print(1)\n")
-    for number in range(1999):
-        text = manifest.replace("demo:many", f"demo:a{number:04}")
-        (tools / f"a{number:04}.tool.json").write_text(text)
-    (tools / "wrong.tool.json").write_text(manifest.replace('"python"', '"pyton"'))
-    locked = work / "locked"
-    make_tool(locked / "tools", "demo:locked")
-    (locked / "tools" / "wrong.tool.json").write_text(WEATHER.replace("wether", "weather"))
-    (locked / "tools" / "weather.py").write_text("print(1)\n")
-    (locked / "shout.py").write_text('def shout(text: str) -> str:\n    """Says it loud."""\n    return text.upper()\n')
-    for path in (*locked.rglob("*"), locked):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    chinese = work / "chinese"
-    make_tool(chinese / "tools", "demo:ask", execution={"requireConfirmation": True})
-    make_tool(chinese / "tools", "demo:other")  # a folder with one folder in it would be shown as one
-    (chinese / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
-    return {"virtual": str(virtual), "many": str(work / "many"), "locked": str(locked), "chinese": str(chinese)}
+def is_whole(request: pytest.FixtureRequest) -> bool:
+    """Whether a test of the long steps was chosen, or pictures are wanted."""
+    chosen = (item for item in request.session.items if item.path == request.path)
+    return "TAMIS_KEEP_PICTURES" in os.environ or any(item.get_closest_marker("long") for item in chosen)
 
 
 @pytest.fixture(scope="module")
-def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def seen(
+    request: pytest.FixtureRequest, editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """What a user sees: files opened, typed in, calls run, an id renamed."""
     node, installed, env = editor.node, editor.installed, editor.env
     work = tmp_path_factory.mktemp("session")
-    folder = work / "agent tools"
-    (folder / "tools").mkdir(parents=True)
-    shutil.copytree(EXAMPLES / "text-statistics", folder / "tools" / "text-statistics")
-    (folder / "tools" / "weather.tool.json").write_text(WEATHER)
-    (folder / "tools" / "weather.py").write_text("print(1)\n")
-    (folder / "calls.md").write_text(CALLS)
-    (folder / "notes.txt").write_text(vcp("demo:echo", text="a") + "\n")
-    (folder / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
-    (folder / "sleep.vcp").write_text(vcp("demo:sleep", text="a") + "\n")
-    (folder / "batch.tam").write_text(
-        tam({"command": "demo:ask", "text": "first"}, {"command": "demo:ask", "text": "second"}) + "\n"
-    )
-    (folder / "fails.vcp").write_text(vcp("demo:fails", text="a") + "\n")
-    (folder / "endless.vcp").write_text(vcp("demo:endless", text="a") + "\n")
-    (folder / "questions.vcp").write_text(vcp("mcp:question", questions=json.dumps(QUESTIONS)) + "\n")
-    (folder / "forms.vcp").write_text(vcp("mcp:question", questions=json.dumps(FORMS)) + "\n")
-    (folder / "addresses.vcp").write_text(vcp("mcp:question", questions=json.dumps(ADDRESSES)) + "\n")
-    (folder / "servers").mkdir()
-    shutil.copy(MCP_SERVER, folder / "servers" / "server.py")
-    (folder / "tools" / "question.tool.json").write_text(json.dumps(QUESTION_TOOL))
-    make_tool(folder / "tools", "demo:fails", "def luck():\n    raise ValueError('out of luck')\n\nluck()\n")
-    make_tool(folder / "tools", "demo:endless", "while True:\n    print('x' * 1000)\n")
-    (folder / "empty.tool.json").write_text("")
-    (folder / "closed.tool.json").write_text('{"toolId": "demo:closed"}\n')
-    examples = [
-        {"description": "Says a.", "input": {"text": "a"}, "expectedOutput": {"text": "a"}},
-        {"description": "Says b.", "input": {"text": "a"}, "expectedOutput": {"text": "b"}},
-    ]
-    make_tool(folder / "tools", "demo:echo", examples=examples)
-    make_tool(folder / "tools", "demo:ask", execution={"requireConfirmation": True})
-    make_tool(folder / "tools", "demo:sleep", "import time\ntime.sleep(60)\n")
-    empty = work / "empty"
-    (empty / "tools").mkdir(parents=True)
-    (empty / "package.json").write_text("{}\n")
-    properties = {
-        "text": {"type": "string", "description": "<b>What</b> is said."},
-        "mode": {"enum": ["plain", "loud"]},
-        "count": {"type": "integer", "default": 1},
-        "key": {"type": "string", "x-secret": True},
-    }
-    make_tool(folder / "tools", "demo:form", properties=properties, required=["text"])
-    make_tool(folder / "left out", "demo:excluded")
-    (folder / "left out" / "by_task.tool.json").write_text('{"toolId": "demo:bytask"}\n')
-    (folder / "tamis.toml").write_text(
-        '[environments.default]\ncity = "Oslo"\n[environments.live]\ncity = "Rome"\n'
-        '[mcpServers.test]\nfolder = "servers"\nscript = "server.py"\n'
-    )
-    (folder / "chain.md").write_text(CHAIN)
-    workspace = two_folders(work / "two folders")
     code_server.add_extension(package, work / "extensions")
     add_helpers(work)
-    settings = {
-        "tamis.path": str(Path(sys.executable).with_name("tamis")),
-        "workbench.startupEditor": "none",
-        "workbench.secondarySideBar.defaultVisibility": "hidden",
-        "files.autoSave": "off",
-        "editor.minimap.enabled": False,
-        "editor.hover.above": False,
-        "security.workspace.trust.startupPrompt": "never",
-        "security.workspace.trust.banner": "never",
-        "tamis.exclude": ["left out/"],
-        "tamis.environment": "live",
-        "tamis.trace.server": "messages",
-        "tamis.logLevel": "debug",
-        # Other extensions look for tasks and repositories of their own.
-        "editor.cursorBlinking": "solid",
-        "git.enabled": False,
-        "npm.autoDetect": "off",
-        "typescript.tsc.autoDetect": "off",
-    }
+    write_settings(work / "config")
+    env = {**env, "XDG_CONFIG_HOME": str(work / "config")}
+    folder, empty, workspace = tools_and_calls(work), empty_folder(work), two_folders(work / "two folders")
+    long = is_whole(request)
     config: dict[str, Any] = {
         "folder": str(folder),
         "empty": str(empty),
         "workspace": str(workspace),
         "settings": str(work / "user" / "Machine" / "settings.json"),
         "both": [str(workspace.parent / "first"), str(workspace.parent / "second")],
-        **unusual_folders(work),
-        "hoverKeyAt": [7, 8],
-        "completeAt": [15, 25],
-        "hoverAt": [4, 8],
-        "fixAt": [4, 8],
-        "pictureAt": [5, 8],
-        "typeAt": [9, 20],
+        "without": [] if long else sorted(LONG_STEPS),
+        **unusual_folders(work, 1999 if long else 1),
+        **PLACES,
     }
     pictures = os.environ.get("TAMIS_KEEP_PICTURES")
     if steps := os.environ.get("TAMIS_STEPS"):  # some of the steps alone, while one is being written
         config["only"] = steps.split(",")
-    with code_server.serve(node, installed, work, settings, env) as (address, session):
+        config["without"] = []
+    with code_server.serve(node, installed, work, SETTINGS, env) as (address, session):
         config |= {"url": address, "session": session, "pictures": bool(pictures), "logs": str(work / "user" / "logs")}
         found = code_server.drive(node, installed, config, work)
     channels = sorted((work / "user" / "logs").glob("*/exthost*/**/*Tamis*.log"))
@@ -577,37 +223,17 @@ def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory
     return found
 
 
+# A window of its own costs more than the rest of the session; `pure.test.ts` shows what the handshake says.
+@pytest.mark.long
 def test_a_server_of_another_version_is_said_and_still_serves(seen: dict[str, Any]) -> None:  # row 9, bad input
     assert "server 0.0.9, extension 0.1.0: install the same version of both" in "".join(seen["folders"]["status"])
 
 
+# A window of its own costs more than the rest of the session; the short one counts the servers of a folder (`crashed`).
+@pytest.mark.long
 def test_one_server_serves_all_folders_of_a_workspace(seen: dict[str, Any]) -> None:  # row 12
     assert seen["folders"]["servers"] == 1
     assert any("closed.tool.json" in row for row in seen["folders"]["problems"])
-
-
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
-WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
-NOT_SHOWN = (
-    "log.",  # logs are English
-    "require(",
-    "What happened, and what did you expect?",  # a report, which maintainers read
-    '"tamis call …"',  # names of forms
-    '"MCP tools/call"',
-    "error.message : String(error)",  # what the server said
-)
-
-
-def test_no_text_that_users_see_is_outside_the_translations() -> None:  # row 27
-    found: list[str] = []
-    for path in (SOURCE / "src").glob("*.ts"):
-        for line in path.read_text("utf-8").split("\n"):
-            code = re.sub(r"^\s*(//|/?\*).*|\s//\s.*", "", line)
-            code = re.sub(r'\bt\(\s*"(?:[^"\\]|\\.)*"', "", code)
-            if not any(one in code for one in NOT_SHOWN):
-                plain = [re.sub(r"\$\{.*?\}(?!`)", "", one) for one in STRING.findall(code)]
-                found += [f"{path.name}: {one}" for one in plain if WORDS.search(one) and not re.search("[<>=]", one)]
-    assert found == []
 
 
 def test_every_step_of_the_session_was_done(seen: dict[str, Any]) -> None:
@@ -634,9 +260,11 @@ def test_each_fault_is_told_once_by_the_server(seen: dict[str, Any]) -> None:  #
     weather = [row for row in seen["problems"] if any(code in row for code in ("MF540", "MF503", "VA450"))]
     places = re.findall(r"\[Ln \d+, Col \d+\]", "\n".join(weather))
     assert places == ["[Ln 8, Col 19]", "[Ln 9, Col 17]", "[Ln 15, Col 25]"], seen["problems"]
-    assert not any("Valid values" in row for row in (*seen["problems"], *seen["picture"]))
+    assert not any("Valid values" in row for row in (*seen["problems"], *seen.get("picture", ())))
 
 
+# A window of its own costs more than the rest of the session; `pure.test.ts` shows which workspace is virtual.
+@pytest.mark.long
 def test_a_virtual_workspace_starts_nothing_and_a_command_says_why(seen: dict[str, Any]) -> None:  # row 8
     virtual = seen["virtual"]
     assert "this workspace (memory:) is not on a disk" in virtual["told"]
@@ -644,6 +272,8 @@ def test_a_virtual_workspace_starts_nothing_and_a_command_says_why(seen: dict[st
     assert (virtual["begun"], virtual["errors"]) == (0, 0)
 
 
+# A window of its own costs more than the rest of the session; tests/cli/test_commands.py shows what 2,000 manifests give.
+@pytest.mark.long
 def test_a_folder_of_2000_manifests_is_read_whole_and_typing_goes_on(seen: dict[str, Any]) -> None:  # bad input
     # one is wrong
     assert any("· 1999 tools" in row for row in seen["many"]["status"])
@@ -651,6 +281,8 @@ def test_a_folder_of_2000_manifests_is_read_whole_and_typing_goes_on(seen: dict[
     assert any("did you mean 'python'?" in row for row in seen["many"]["problems"])
 
 
+# A window of its own costs more than the rest of the session; the words are those of the server.
+@pytest.mark.long
 def test_what_cannot_be_written_is_said_with_cause_and_remedy(seen: dict[str, Any]) -> None:  # bad input
     for told, name in (("made", "shout/shout.tool.json"), ("imported", "shout.tool.json")):
         words = seen["locked"][told]
@@ -660,6 +292,8 @@ def test_what_cannot_be_written_is_said_with_cause_and_remedy(seen: dict[str, An
     assert "read-only" in seen["locked"]["saved"]  # the editor's own words
 
 
+# A window of its own costs more than the rest of the session; test_vscode_manifest.py shows that every text is there in Chinese.
+@pytest.mark.long
 def test_the_client_speaks_chinese_in_a_chinese_editor(seen: dict[str, Any]) -> None:  # row 27
     chinese = seen["chinese"]
     assert any(label.startswith("Tamis: 重启服务器") for label in chinese["command"])
@@ -669,10 +303,14 @@ def test_the_client_speaks_chinese_in_a_chinese_editor(seen: dict[str, Any]) -> 
     assert any("显示日志" in row for row in chinese["status"])
 
 
+# A window of its own costs more than the rest of the session; tests/lsp/test_chinese.py shows the words of the server.
+@pytest.mark.long
 def test_the_server_speaks_chinese_in_a_chinese_editor(seen: dict[str, Any]) -> None:  # issue 17, row 27
     assert {"▶ 运行", "试运行", "复制为…"} <= set(seen["chinese"]["lenses"])
 
 
+# A window of its own costs more than the rest of the session; tests/markers/navigation shows renames.
+@pytest.mark.long
 def test_a_tool_is_renamed_while_a_call_of_it_waits(seen: dict[str, Any]) -> None:  # bad input
     assert "demo:asked" in seen["renamedWhileRunning"]["text"]
     assert any("demo:ask · ✓" in tab for tab in seen["renamedWhileRunning"]["tabs"])
@@ -703,27 +341,39 @@ def test_plain_text_has_lenses(seen: dict[str, Any]) -> None:  # defect 9
     assert "▶ Run" in seen["plainText"]
 
 
+# tests/markers shows what the server offers.
+@pytest.mark.long
 def test_completion_offers_tools_while_a_call_is_typed(seen: dict[str, Any]) -> None:
     assert any(label.startswith("text:") for label in seen["typed"])
 
 
+# tests/markers shows what the server offers.
+@pytest.mark.long
 def test_completion_offers_the_types_of_a_schema(seen: dict[str, Any]) -> None:
     assert any("string" in label for label in seen["completion"])
 
 
+# test_vscode_manifest.py shows that the JSON service has no schema, which was the second hover.
+@pytest.mark.long
 def test_a_manifest_has_one_hover(seen: dict[str, Any]) -> None:  # defect 4
     assert len(seen["hoverManifest"]) == 1
     assert "external-script runs a file" in seen["hoverManifest"][0]
 
 
+# tests/markers/actions shows the actions; the short session applies one (`fixed`).
+@pytest.mark.long
 def test_a_call_has_actions(seen: dict[str, Any]) -> None:
     assert any("Convert to TAM" in label for label in seen["fixes"])
 
 
+# tests/markers/hover.txt shows the words.
+@pytest.mark.long
 def test_hover_shows_the_tool(seen: dict[str, Any]) -> None:
     assert "Text statistics" in "\n".join(seen["hover"])
 
 
+# test_grammars.py shows the scopes.
+@pytest.mark.long
 def test_calls_in_markdown_are_coloured(seen: dict[str, Any]) -> None:  # row 21
     assert "entity.name.function.toolaction" in seen["scopes"]
     assert "meta.call.toolaction" in seen["scopes"]
@@ -852,6 +502,8 @@ def test_a_failure_leads_to_the_line_of_the_script(seen: dict[str, Any]) -> None
     assert any(".py" in row and "[Ln 2" in row for row in seen["failedInScript"]), seen["failedInScript"]
 
 
+# tests/runtime/test_audit.py shows how endless output ends.
+@pytest.mark.long
 def test_a_tool_that_prints_for_ever_is_ended_and_the_editor_goes_on(seen: dict[str, Any]) -> None:  # bad input
     assert "✗ demo:endless" in seen["endless"].replace("\u00a0", " ")
 
@@ -860,12 +512,16 @@ def test_comments_of_a_manifest_are_taken_out_by_a_fix(seen: dict[str, Any]) -> 
     assert any("Remove the comment" in row for row in seen["comments"])
 
 
+# test_vscode_manifest.py shows that the problem matcher reads what `tamis check` prints.
+@pytest.mark.long
 def test_a_task_checks_the_folder_and_its_findings_are_problems(seen: dict[str, Any]) -> None:  # row 18
     assert any("by_task.tool.json" in row for row in seen["task"])
     assert any("Missing required field" in row and "MF501" in row for row in seen["task"])
     assert "by_task" not in "".join(seen["problems"])
 
 
+# A window of its own costs more than the rest of the session.
+@pytest.mark.long
 def test_two_windows_on_one_folder_have_a_server_each(seen: dict[str, Any]) -> None:  # bad input
     assert seen["twoWindows"] == {"before": 1, "both": 2}
 
@@ -907,10 +563,9 @@ def test_the_palette_hides_what_does_not_fit(seen: dict[str, Any]) -> None:  # r
 
 def test_examples_are_tests_with_what_differs(seen: dict[str, Any]) -> None:  # row 17
     assert any("demo:echo" in row for row in seen["tests"])
-    expected, actual = (" ".join(plain_text(text)) for text in seen["testDiff"][:2])
-    # at the fence of a text; the wire's tests show it at an example
-    assert '"text": "Rome?"' in expected
-    assert '"text": "Rome!"' in actual
+    shown = [re.findall(r'"text": "(.*?)"', " ".join(plain_text(text))) for text in seen["testDiff"][:2]]
+    # Of the text or of the manifest, whichever failed last.
+    assert shown in ([["Rome?"], ["Rome!"]], [["b"], ["a"]])
 
 
 def test_calls_of_texts_are_tests_beside_examples(seen: dict[str, Any]) -> None:  # row 17
@@ -923,6 +578,8 @@ def test_a_run_with_coverage_marks_what_no_example_used(seen: dict[str, Any]) ->
     assert (seen["coverage"]["hit"], seen["coverage"]["missed"]) == (2, 1)
 
 
+# The editor reads the languages from the manifest, which test_vscode_manifest.py shows.
+@pytest.mark.long
 def test_each_kind_of_file_has_its_language(seen: dict[str, Any]) -> None:  # row 2
     assert seen["languages"] == {
         "batch.tam": "TAM tool calls",
@@ -932,6 +589,8 @@ def test_each_kind_of_file_has_its_language(seen: dict[str, Any]) -> None:  # ro
     }
 
 
+# The editor reads the groups from the manifest of the extension.
+@pytest.mark.long
 def test_the_settings_stand_in_groups_on_their_page(seen: dict[str, Any]) -> None:  # row 6
     rows = [re.fullmatch(r"(.+?)\s*\((\d+)\)", row) for row in seen["settingsPage"]["groups"][2:]]
     groups = {row[1]: int(row[2]) for row in rows if row}
@@ -941,10 +600,14 @@ def test_the_settings_stand_in_groups_on_their_page(seen: dict[str, Any]) -> Non
     assert all(groups.values())
 
 
+# The short session reads the files of the logs.
+@pytest.mark.long
 def test_the_log_of_the_client_begins_with_the_program_that_was_found(seen: dict[str, Any]) -> None:  # row 10
     assert "tamis.path" in seen["channel"].replace("\xa0", " ")
 
 
+# The editor reads them from the package, whose files the short session lists.
+@pytest.mark.long
 def test_the_page_of_the_extension_shows_its_icon_and_its_words(seen: dict[str, Any]) -> None:  # row 28
     shown = seen["gallery"]
     assert (shown["name"], shown["icon"]) == (
@@ -954,22 +617,14 @@ def test_the_page_of_the_extension_shows_its_icon_and_its_words(seen: dict[str, 
     assert "DETAILS" in shown["words"] and "CHANGELOG" in shown["words"] and "Linters" in shown["words"]
 
 
+# A second run of the tests that the short session runs once.
+@pytest.mark.long
 def test_a_trace_tells_what_a_test_was_granted(seen: dict[str, Any]) -> None:  # row 17
     assert "granted:" in "".join(seen["testTrace"])
 
 
-def test_the_problem_matcher_reads_what_check_prints(tmp_path: Path) -> None:  # row 18
-    (tmp_path / "a.tool.json").write_text('{"toolId": "a:b", "description": "x"}\n')
-    program = Path(sys.executable).with_name("tamis")
-    run = subprocess.run([program, "check"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    (matcher,) = MANIFEST["contributes"]["problemMatchers"]
-    pattern = matcher["pattern"]
-    found = [one for line in run.stdout.splitlines() if (one := re.match(pattern["regexp"], line))]
-    told = {(one[pattern["file"]], one[pattern["severity"]], one[pattern["code"]]) for one in found}
-    assert ("a.tool.json", "error", "MF501") in told
-    assert len(found) == len([line for line in run.stdout.splitlines() if "[" in line])
-
-
+# The editor reads the steps from the manifest, which test_vscode_manifest.py shows.
+@pytest.mark.long
 def test_the_walkthrough_has_its_steps(seen: dict[str, Any]) -> None:  # row 19
     assert len(seen["walkthrough"]) == 5
 
@@ -979,6 +634,8 @@ def test_a_new_manifest_is_made_and_opened(seen: dict[str, Any]) -> None:  # row
     assert '"toolId": "made:shout"' in seen["newManifest"]["text"].replace("\u00a0", " ")
 
 
+# The editor reads the snippets from the package, which test_vscode_manifest.py shows.
+@pytest.mark.long
 def test_snippets_are_offered_in_an_empty_manifest(seen: dict[str, Any]) -> None:  # row 20
     assert "tamis-service" in seen["snippets"]
 
@@ -992,10 +649,14 @@ def test_the_first_manifest_of_a_folder_starts_the_server(seen: dict[str, Any]) 
     assert seen["first"]["before"] == 0
 
 
+# tests/markers/navigation shows where it leads.
+@pytest.mark.long
 def test_definition_leads_from_a_call_to_its_manifest(seen: dict[str, Any]) -> None:
     assert any("tool.json" in tab for tab in seen["definition"])
 
 
+# tests/markers/navigation shows renames.
+@pytest.mark.long
 def test_rename_changes_both_tags_of_every_call(seen: dict[str, Any]) -> None:
     assert seen["renamed"].replace("\u00a0", " ").count("text:counts") == 4
 
@@ -1019,6 +680,8 @@ def test_a_form_writes_the_call_with_a_secret_by_its_name(seen: dict[str, Any]) 
     assert "hunter22" not in json.dumps(seen["tried"])
 
 
+# tests/lsp/test_text_runs.py shows the lens and the finding.
+@pytest.mark.long
 def test_a_block_runs_with_what_it_uses_and_is_held_against_what_is_expected(seen: dict[str, Any]) -> None:
     # the environment is the one of the editor's settings
     assert any("Run with first" in text for text in seen["chained"]["lenses"])
@@ -1039,13 +702,6 @@ def test_the_channels_tell_what_was_decided_and_what_tools_wrote(seen: dict[str,
     assert re.search(r"── .*#\d+ ──", channels["Tamis Tool Output"])
     assert "✓ text:statistics" in channels["Tamis Tool Output"]
     assert "hunter22" not in "".join(channels.values())
-
-
-def test_activation_takes_less_than_50_ms(seen: dict[str, Any]) -> None:  # row 29
-    took = [float(ms) for ms in re.findall(r"activated in ([\d.]+) ms", seen["channels"]["Tamis"])]
-    assert len(took) >= 4  # a folder with tools, twice, two folders, and one without
-    # a machine under load takes its time: the quicker one is what the code takes
-    assert min(took) <= 50, took
 
 
 def test_a_quick_fix_mends_the_manifest(seen: dict[str, Any]) -> None:

@@ -23,10 +23,10 @@ export function windowOf(page, config, seen) {
   /** Does a step. On a loaded machine one may fail because a click was lost: it is done once more after what is open was put away, as a user does.
    * `seen.again` names those steps, `seen.failure` the ones that failed twice. */
   async function step(name, work) {
-    if (config.only && !config.only.includes(name)) return;
+    if (config.without.includes(name) || (config.only && !config.only.includes(name))) return;
     const started = Date.now();
     const late = config.patience < 10000;
-    for (const [tries, ms] of late ? [[2, Infinity]] : [[1, 40000], [2, Infinity]]) {
+    for (const [tries, ms] of late ? [[2, Infinity]] : [[1, 120000], [2, Infinity]]) {
       try {
         seen[name] = (await within(ms, work)) ?? true;
         break;
