@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.in_process import Tamis
+from tests.cli.terminal import Terminals
 
 
 @pytest.fixture
@@ -15,3 +17,10 @@ def tamis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     folder = tmp_path / "root"
     folder.mkdir(mode=0o755)
     return Tamis(folder, monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def on_terminal() -> Iterator[Terminals]:
+    terminals = Terminals()
+    yield terminals
+    terminals.close()
