@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.in_process import Tamis
-from tests.cli.terminal import Terminals
+
+if TYPE_CHECKING:
+    from tests.cli.terminal import Terminals
 
 
 @pytest.fixture
@@ -21,6 +24,9 @@ def tamis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 @pytest.fixture(scope="module")
 def on_terminal() -> Iterator[Terminals]:
+    # here, since a file is part of --fast only if nothing that its folder imports starts a process
+    from tests.cli.terminal import Terminals
+
     terminals = Terminals()
     yield terminals
     terminals.close()

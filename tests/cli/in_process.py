@@ -8,7 +8,6 @@ import gc
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -35,6 +34,14 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
 
+class Ended(NamedTuple):
+    """What a command left, in the words of `subprocess.CompletedProcess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 class Tamis:
     """``tamis`` in a folder."""
 
@@ -52,9 +59,7 @@ class Tamis:
         return Done(code, out, err)
 
 
-def tamis(
-    *words: str, cwd: Path, data: str | bytes = b"", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def tamis(*words: str, cwd: Path, data: str | bytes = b"", env: dict[str, str] | None = None) -> Ended:
     """Runs the program's entry point with its own folder, environment and standard streams, and takes all of that back.
 
     The streams are files, which this process has under the numbers 0 to 2 meanwhile: what the command writes past `sys.stdout`, and
@@ -66,7 +71,7 @@ def tamis(
             code = contextvars.copy_context().run(_entry)
         sys.stdout.flush()
         sys.stderr.flush()
-        return subprocess.CompletedProcess(words, code, *map(_whole, written))
+        return Ended(code, *map(_whole, written))
 
 
 def _entry() -> int:
@@ -82,8 +87,9 @@ def kept_process() -> Iterator[None]:
     """Takes back what a command does to the process that it thinks its own: signal handlers, collection, its options."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)}
     hook, collects = sys.excepthook, gc.isenabled()
-    # A command whose threads do not end leaves its process; the worker of these tests must not be left.
-    with mock.patch.object(interrupts, "_leave"):
+    # A command whose threads do not end leaves its process; the worker of these tests must not be left. Nor may a command keep what
+    # earlier ones left from the collection of garbage: their open files stay open with it.
+    with mock.patch.object(interrupts, "_leave"), mock.patch.object(gc, "freeze"):
         try:
             yield
         finally:

@@ -76,8 +76,9 @@ class Terminals:
                 if ours in ready:
                     written += os.read(ours, 65536)
                 else:
-                    self._forks.stdout.readline()
-                    break  # its end is told after the last that it wrote
+                    # the end comes behind the last that the command wrote
+                    assert self._forks.stdout.readline() == b"ended\n"
+                    break
                 if not answered and written.endswith(b"[y/N] "):
                     os.write(ours, b"n\n")
                     answered = True

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tamis.server.cli import inputs
+from tests.cli import process
 from tests.cli.in_process import tamis
 from tests.cli.process import COMMAND
 
@@ -44,14 +45,14 @@ def begun(words: list[str], place: Path) -> subprocess.Popen[str]:
 def test_whoever_waits_for_a_fifo_is_told_so_and_can_end_it(tmp_path: Path, words: list[str]) -> None:
     place = tmp_path / "pipe.md"
     os.mkfifo(place)
-    with begun(words, place) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
+    with begun(words, place) as waiting:
+        assert waiting.stderr is not None
+        for line in waiting.stderr:
             if "is a FIFO: waiting for what another program writes into it; Ctrl-C ends this" in line:
                 break
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    assert process.returncode == 130
+        waiting.send_signal(signal.SIGINT)
+        waiting.communicate()
+    assert waiting.returncode == 130
 
 
 def test_what_is_written_into_a_fifo_is_read(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_what_is_written_into_a_fifo_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0"])
 def test_a_pipe_of_the_shell_is_read_without_a_word(tmp_path: Path, name: str) -> None:
-    done = tamis("parse", name, cwd=tmp_path, data=TEXT)
+    done = process.tamis("parse", name, cwd=tmp_path, data=TEXT)
     assert [call["toolId"] for call in json.loads(done.stdout)["calls"]] == ["nobody:knows"]
     assert done.stderr == ""
 
