@@ -17,7 +17,6 @@ def tamis(
         cwd=cwd,
         input=data.encode() if isinstance(data, str) else data,
         capture_output=True,
-        timeout=60,
         check=False,
         env=env,
         start_new_session=True,

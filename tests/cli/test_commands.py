@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
+from tamis.protocols import read
 from tamis.sandbox.paths.never import MARKS
+from tamis.server.cli import inputs
 from tamis.server.cli.main import COMMANDS, main
 from tamis.server.runtime.texts import checkables
-from tests.cli.process import COMMAND, tamis
+from tests.cli import process
+from tests.cli.in_process import tamis
 from tests.node_runtime import NODE, bun
 from tests.sample_tools import action, make_tool, tam, vcp
 
@@ -31,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_version_and_help_need_nothing(tmp_path: Path) -> None:
-    assert tamis("--version", cwd=tmp_path).stdout.startswith("tamis 0.")
+    assert process.tamis("--version", cwd=tmp_path).stdout.startswith("tamis 0.")
     assert tamis("--help", cwd=tmp_path).returncode == 0
     nothing = tamis(cwd=tmp_path)
     assert (nothing.returncode, "usage:" in nothing.stdout) == (2, True)
@@ -290,7 +293,7 @@ def test_doctor_gives_every_problem_a_remedy(root: Path) -> None:
 
 def test_output_is_utf8_and_uncoloured_with_a_bare_environment(root: Path) -> None:
     env = {"PATH": os.environ["PATH"], "LANG": "C"}
-    done = tamis("run", "--yes", cwd=root, data=action("echo", text="你好 😀"), env=env)
+    done = process.tamis("run", "--yes", cwd=root, data=action("echo", text="你好 😀"), env=env)
     assert '{"text": "你好 😀"}' in done.stdout
     assert "\033" not in done.stdout + done.stderr
 
@@ -392,7 +395,9 @@ def test_check_lists_a_folder_of_many_manifests_once(tmp_path: Path, monkeypatch
 
 def test_a_full_disk_is_said_without_a_traceback(root: Path) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([*COMMAND, "list", "--json"], cwd=root, stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [*process.COMMAND, "list", "--json"], cwd=root, stdout=full, stderr=subprocess.PIPE, check=False
+        )
     assert (done.returncode, done.stderr) == (1, b"tamis: cannot write the output: No space left on device\n")
 
 
@@ -410,9 +415,7 @@ def test_doctor_reads_the_rules_of_the_policy(root: Path) -> None:
 
 def test_the_demo_takes_a_file_of_the_folder_it_is_started_in(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text(action("units:convert", value="1", from_unit="m", to_unit="cm"))
-    done = subprocess.run(
-        [ROOT / "demo", "mine.md"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run([ROOT / "demo", "mine.md"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "units:convert executed successfully" in done.stdout
 
@@ -488,7 +491,7 @@ def test_what_is_left_behind_keeps_no_command_alive(tmp_path: Path) -> None:  # 
         "from tamis.server.cli.interrupts import run_to_end\n"
         "async def stays():\n"
         "    while True:\n"
-        "        try: await asyncio.sleep(60)\n"
+        "        try: await asyncio.sleep(86400)\n"
         "        except asyncio.CancelledError: pass\n"
         "async def work():\n"
         "    work.left = [asyncio.ensure_future(stays()), asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))]\n"
@@ -497,29 +500,32 @@ def test_what_is_left_behind_keeps_no_command_alive(tmp_path: Path) -> None:  # 
         "    return 7\n"
         "run_to_end(work(), 0.3)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (7, "done\n")
 
 
-def test_a_text_beyond_the_limit_of_one_result_gives_its_calls(tmp_path: Path) -> None:
-    """C2: `tamis parse -` of more than 64 MiB: the calls of the whole text, and what the end left undecided."""
-    from tamis.protocols import read
+def test_a_text_beyond_the_limit_of_one_result_gives_its_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_long: bool
+) -> None:
+    """C2: `tamis parse -` of more than 64 MiB: the calls of the whole text, and what the end left undecided.
 
+    Without --long the limit and the text are a hundredth of that.
+    """
     block = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」a「末」,\nx:「始」1「末」\n<<<[END_TOOL_REQUEST]>>>\n"
-    text = ("prose line without anything\n" * 12_000 + block) * 200
-    assert len(text) > 64 * 1024 * 1024
-    code = "import sys; from tamis.server.cli.main import entry; entry()"
+    lines = 12_000 if is_long else 120
+    text = ("prose line without anything\n" * lines + block) * 200
+    if not is_long:
+        monkeypatch.setattr(inputs, "MAX_TEXT_BYTES", inputs.MAX_TEXT_BYTES // 100)
+    assert len(text) > inputs.MAX_TEXT_BYTES
     for end, status, undecided in (("", 0, None), ("<|[REQUEST_TOOL]|>\ncommand:»»»", 1, [len(text), len(text) + 30])):
-        done = subprocess.run(
-            [sys.executable, "-c", code, "parse", "-"], cwd=tmp_path, input=(text + end).encode(), capture_output=True, timeout=100, check=False
-        )  # fmt: skip
+        done = tamis("parse", "-", cwd=tmp_path, data=text + end)
         found = json.loads(done.stdout)
         assert (done.returncode, found["undecided"], found["retracted"]) == (status, undecided, [])
-        assert found["characters"] == len(text + end) and b"only its calls are printed" in done.stderr
+        assert found["characters"] == len(text + end) and "only its calls are printed" in done.stderr
         assert len(found["calls"]) == 200
         first = text[: text.index("<<<") + len(block)]
         assert found["calls"][0] == json.loads(json.dumps(read(first)["calls"][0]))
-        assert found["calls"][-1]["range"]["start"]["line"] == 199 * 12_004 + 12_001
+        assert found["calls"][-1]["range"]["start"]["line"] == 199 * (lines + 4) + lines + 1
 
 
 PLANTS = """import os, sys

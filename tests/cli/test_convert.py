@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.process import tamis
+from tests.cli.in_process import tamis
 from tests.sample_tools import action, make_tool, vcp
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tamis.server.cli.main import main
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.texts.formatting import FormattedFile, format_source, write_file
-from tests.cli.process import tamis
+from tests.cli.in_process import tamis
 from tests.sample_tools import make_tool
 
 MANIFEST = '{"tags": ["x"], "toolId": "a:b", /* kept */ "version": "1.0.0",\n "displayName": "A"}'

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
-import select
+import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.process import COMMAND
 from tests.sample_tools import action, make_tool
+from tests.waiting import until
 
 LOG = json.dumps({"text": "<ACTION><t:x><p>1</p></t:x></ACTION>" * 200}) + "\n"
 
@@ -35,22 +36,16 @@ def interrupted(words: list[str], cwd: Path, *, data: str | None = None) -> tupl
     if process.stdin is not None and data:
         process.stdin.write(data.encode())
         process.stdin.flush()
-    end = time.monotonic() + 40
     # Nobody can see from outside that a process waits, but for its state.
-    while time.monotonic() < end and not waits(process.pid):
-        time.sleep(0.05)
+    until(lambda: waits(process.pid))
     os.killpg(process.pid, signal.SIGINT)
-    process.wait(40)
+    process.wait()
     os.close(terminal)
     shown = b""
-    while select.select([ours], [], [], 0.2)[0]:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
+    # a terminal that no process has open any more gives an error behind what was written
+    with contextlib.suppress(OSError):
+        while piece := os.read(ours, 65536):
+            shown += piece
     os.close(ours)
     return process.returncode, shown
 
@@ -84,7 +79,7 @@ def test_a_command_that_waits_for_input_ends_quietly(words: list[str], tmp_path:
 
 
 def test_workers_of_a_log_end_with_it_and_say_nothing(tmp_path: Path) -> None:
-    code, shown = interrupted(["stats", "--jobs", "2"], tmp_path, data=LOG * 400)
+    code, shown = interrupted(["stats", "--jobs", "2"], tmp_path, data=LOG * 150)
     assert (code, b"Traceback" in shown) == (130, False), shown
     assert shown.endswith(b"\n")
 
@@ -103,16 +98,14 @@ def test_check_ends_quietly_in_the_middle_of_its_work(tmp_path: Path) -> None:
         "main.entry()\n"
     )
     ours, terminal = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, stdout=terminal, stderr=terminal, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, stdout=terminal, stderr=terminal, check=False)
     os.close(terminal)
     shown = os.read(ours, 65536)
     os.close(ours)
     assert (done.returncode, shown) == (130, b"\r\n")
 
 
-SLOW = "import pathlib, time\npathlib.Path('.cache/begun').touch()\ntime.sleep(600)\n"
+SLOW = "import pathlib, time\npathlib.Path('.cache/begun').touch()\ntime.sleep(86400)\n"
 WORKFLOW = {"name": "One", "description": "Waits.", "nodes": [{"id": "a", "type": "test:slow"}], "edges": []}
 
 
@@ -148,11 +141,9 @@ def test_a_signal_while_a_tool_runs_is_the_exit_code(words: list[str], number: s
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None and not (folder / ".cache" / "begun").exists():
-        time.sleep(0.05)
+    until(lambda: process.poll() is not None or (folder / ".cache" / "begun").exists())
     process.send_signal(number)
-    said = process.communicate(timeout=60)
+    said = process.communicate()
     assert process.returncode == 128 + number, said
 
 
@@ -164,16 +155,14 @@ def test_a_daemon_that_is_asked_to_end_ends_well_and_one_that_is_interrupted_wit
     process = subprocess.Popen(
         [*COMMAND, *words], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    caught = False
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None and not caught:
-        # nobody can see from outside that a process is ready, but for the signals that it catches
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        caught = "SigCgt:" in status and bool(
-            int(status.partition("SigCgt:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1
-        )
-        time.sleep(0.05)
+
+    def catches() -> bool:
+        """Nobody can see from outside that a process is ready, but for the signals that it catches."""
+        caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+        return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+    until(lambda: process.poll() is not None or catches())
     process.send_signal(number)
-    process.wait(60)  # its input stays open: it does not end for that
+    process.wait()  # its input stays open: it does not end for that
     said = process.communicate()
     assert process.returncode == code, said

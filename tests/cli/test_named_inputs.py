@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.cli.inputs import MAX_TEXT_BYTES
-from tests.cli.process import COMMAND, tamis
+from tamis.server.cli import inputs
+from tests.cli import process
+from tests.cli.in_process import tamis
+from tests.cli.process import COMMAND
 
 TEXT = "<ACTION>\n<nobody:knows></nobody:knows>\n</ACTION>\n"
 NAMING = [
@@ -43,14 +45,14 @@ def begun(words: list[str], place: Path) -> subprocess.Popen[str]:
 def test_whoever_waits_for_a_fifo_is_told_so_and_can_end_it(tmp_path: Path, words: list[str]) -> None:
     place = tmp_path / "pipe.md"
     os.mkfifo(place)
-    with begun(words, place) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
+    with begun(words, place) as waiting:
+        assert waiting.stderr is not None
+        for line in waiting.stderr:
             if "is a FIFO: waiting for what another program writes into it; Ctrl-C ends this" in line:
                 break
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-    assert process.returncode == 130
+        waiting.send_signal(signal.SIGINT)
+        waiting.communicate()
+    assert waiting.returncode == 130
 
 
 def test_what_is_written_into_a_fifo_is_read(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_what_is_written_into_a_fifo_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0"])
 def test_a_pipe_of_the_shell_is_read_without_a_word(tmp_path: Path, name: str) -> None:
-    done = tamis("parse", name, cwd=tmp_path, data=TEXT)
+    done = process.tamis("parse", name, cwd=tmp_path, data=TEXT)
     assert [call["toolId"] for call in json.loads(done.stdout)["calls"]] == ["nobody:knows"]
     assert done.stderr == ""
 
@@ -84,16 +86,25 @@ def test_a_log_in_a_process_substitution_is_read_from_its_beginning(tmp_path: Pa
     assert done.returncode == 0
 
 
-def test_a_pipe_with_more_than_one_text_holds_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_a_pipe_with_more_than_one_text_holds_is_read_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was opened again for its calls, behind what had been read."""
-    with (tmp_path / "long.md").open("w") as file:
-        file.write(TEXT)
-        file.write(("." * 99 + "\n") * (MAX_TEXT_BYTES // 100 + 1))
-    words = " ".join(COMMAND)
-    done = subprocess.run(
-        ["bash", "-c", f"{words} parse <(cat long.md)"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    monkeypatch.setattr(inputs, "MAX_TEXT_BYTES", 1 << 20)
+    reads, writes = os.pipe()
+    long = TEXT + ("." * 99 + "\n") * 11_000
+
+    def write() -> None:
+        with open(writes, "w") as pipe:
+            pipe.write(long)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    done = tamis("parse", f"/dev/fd/{reads}", cwd=tmp_path)
+    os.close(reads)
+    writer.join()
     assert [call["toolId"] for call in json.loads(done.stdout)["calls"]] == ["nobody:knows"], done.stderr
+    assert "only its calls are printed" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import tamis
+from tests.cli.in_process import tamis
 from tests.sample_tools import make_tool
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tamis.protocols import count
+from tamis.server.logs import records
 from tests.cli.in_process import Tamis
 
 ACTION = "<ACTION><t:a><x>1</x></t:a></ACTION>"
@@ -34,12 +35,13 @@ def without_tools(data: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_the_counts_are_those_of_the_library(tamis: Tamis, jobs: str) -> None:
+def test_the_counts_are_those_of_the_library(tamis: Tamis, jobs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """C3: `--json`, over several files and processes."""
-    log(tamis, times=3000)
+    monkeypatch.setattr(records, "BLOCK_BYTES", 16 * 1024)  # the log has several
+    log(tamis, times=200)
     log(tamis, "b.jsonl")
     done = tamis("stats", "--json", "--jobs", jobs, "log.jsonl", "b.jsonl")
-    wanted = count([(one["text"], one.get("model", "")) for one in RECORDS] * 3001).data()
+    wanted = count([(one["text"], one.get("model", "")) for one in RECORDS] * 201).data()
     assert (done.code, done.err) == (0, "")
     assert without_tools(done.json()) == without_tools(wanted)
 

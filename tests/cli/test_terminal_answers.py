@@ -33,6 +33,7 @@ from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
 from tests.runtime.fake_approver import ALWAYS, new_root, recorded
 from tests.sample_tools import make_tool, tam, vcp
+from tests.waiting import arrives
 
 ASKED = Question(
     approval_id="a",
@@ -49,7 +50,6 @@ ASKED = Question(
     binding="",
     options=(),
 )
-
 
 ELICITED = msgspec.structs.replace(
     ASKED,
@@ -262,12 +262,12 @@ def test_what_others_print_comes_after_the_question(capsys: pytest.CaptureFixtur
 
     def read_line() -> bytes:
         asked.set()
-        assert answered.wait(10)
+        answered.wait()
         return b"y\n"
 
     async def run() -> str:
         question = asyncio.ensure_future(asker(read_line)(ASKED))
-        await asyncio.to_thread(asked.wait, 10)
+        await asyncio.to_thread(asked.wait)
         write_document(f"a forged answer\n{KEYS}")
         write_note("a log line")
         before = capsys.readouterr()
@@ -285,10 +285,11 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
     typed, gate = iter([b"y\n", b"n\n"]), threading.Event()
 
     def read_line() -> bytes:
-        gate.wait(10)
+        gate.wait()
         return next(typed)
 
     async def run() -> Reply:
+        before = set(threading.enumerate())
         ask = asker(read_line, lambda: events.append("forgotten"))
         first = asyncio.ensure_future(ask(ASKED))
         await asyncio.sleep(0)
@@ -296,12 +297,9 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
         first.cancel()
         await asyncio.wait({first})
         gate.set()
-        while True:
-            # the line that the first question waited for arrives while nobody asks
-            await asyncio.sleep(0.01)
-            if typed.__length_hint__() == 1:
-                break
-        await asyncio.sleep(0.05)
+        # the line that the first question waited for arrives while nobody asks, and its thread ends
+        await arrives(lambda: typed.__length_hint__() == 1 and not set(threading.enumerate()) - before)
+        await asyncio.sleep(0)
         return cast("Reply", await ask(ASKED))
 
     assert asyncio.run(run()).answer == "deny"
@@ -379,15 +377,16 @@ def test_the_question_tells_every_right(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_question_that_is_cancelled_holds_nothing_up(capsys: pytest.CaptureFixture[str]) -> None:
     """Ruling 40: nobody types any more after Ctrl-C, and the command ends without its line."""
-    gate = threading.Event()
+    begun, gate = threading.Event(), threading.Event()
 
     def read_line() -> bytes:
-        gate.wait(100)
+        begun.set()
+        gate.wait()
         return b""
 
     async def run() -> None:
         question = asyncio.ensure_future(asker(read_line)(ASKED))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(begun.wait)
         question.cancel()
         await asyncio.wait({question})
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
-import pty
 import re
-import select
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +16,12 @@ from hypothesis import strategies as st
 
 from tamis.protocols.invisible import visible_json, visible_line, visible_lines
 from tamis.server.cli.main import COMMANDS
+from tests.cli.in_process import tamis
+from tests.cli.process import COMMAND
+from tests.cli.terminal import Terminals
 from tests.sample_tools import action, make_tool
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMAND = [sys.executable, "-m", "tamis.server.cli.main"]
 SEQUENCES = (
     "\x1b]0;owned\x07",
     "\x1b[2J",
@@ -127,51 +125,6 @@ def fill(folder: Path) -> None:
     (folder / "tools.json").write_text(json.dumps([hostile_everywhere({"name": "x", "description": "d"})]))
 
 
-def on_terminal(words: list[str], cwd: Path, typed: bytes = b"", seconds: float = 90, **extra: str) -> str:
-    """What a command writes to the terminal that it runs on, and that it asks on."""
-    ours, theirs = pty.openpty()
-    stdin = "/dev/null" if words[:1] in (["rpc"], ["mcp"], ["lsp"], ["format"]) else "$terminal"
-    process = subprocess.Popen(
-        # in a session of its own the first terminal that is opened is the controlling one
-        [
-            "sh",
-            "-c",
-            f'terminal=$1; shift; exec "$@" >$terminal 2>&1 <{stdin}',
-            "sh",
-            os.ttyname(theirs),
-            *COMMAND,
-            *words,
-        ],
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "TERM": "xterm", **extra},
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-    )
-    written = b""
-    end = time.monotonic() + seconds
-    answered = False  # the question whether the folder's settings are trusted
-    try:
-        while time.monotonic() < end:
-            if not select.select([ours], [], [], 0.1)[0]:
-                if process.poll() is not None:
-                    break
-                continue
-            written += os.read(ours, 65536)
-            if not answered and written.endswith(b"[y/N] "):
-                os.write(ours, b"n\n")
-                answered = True
-            if typed and b"no, and no to all that follows" in written:
-                os.write(ours, typed)
-                typed = b""
-        assert process.wait(10) is not None
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-        os.close(theirs)
-    return written.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-
-
 TABLE: list[list[str]] = [
     ["list"],
     ["list", "--json"],
@@ -273,7 +226,7 @@ QUIET = (
 
 
 @pytest.mark.parametrize("words", TABLE, ids=lambda words: visible_line(" ".join(words))[:60])
-def test_nothing_that_a_terminal_obeys_comes_out(root: Path, words: list[str]) -> None:
+def test_nothing_that_a_terminal_obeys_comes_out(root: Path, words: list[str], on_terminal: Terminals) -> None:
     """trust 6: raw ESC, OSC, C1, bidi and invisible characters of manifests, texts, scripts and names."""
     written = on_terminal(words, root, typed=b"y\ny\n", NO_COLOR="1")
     assert "Traceback" not in written, written[-2000:]
@@ -282,14 +235,14 @@ def test_nothing_that_a_terminal_obeys_comes_out(root: Path, words: list[str]) -
 
 
 @pytest.mark.parametrize("words", TABLE[::2], ids=lambda words: visible_line(" ".join(words))[:60])
-def test_nor_with_hostile_settings(closed: Path, words: list[str]) -> None:
+def test_nor_with_hostile_settings(closed: Path, words: list[str], on_terminal: Terminals) -> None:
     """trust 6: the same where `tamis.toml`, workflows and MCP servers are hostile too."""
     written = on_terminal(words, closed, typed=b"y\ny\n", NO_COLOR="1")
     assert "Traceback" not in written, written[-2000:]
     assert not OBEYED & set(written), sorted(map(ascii, OBEYED & set(written)))
 
 
-def test_colours_are_the_only_sequences(root: Path) -> None:
+def test_colours_are_the_only_sequences(root: Path, on_terminal: Terminals) -> None:
     """trust 6: with colours on, the only escapes are those of the writer itself."""
     for words in (["list"], ["check", f"{NAME}.txt"], ["run", f"{NAME}.txt", "--yes"]):
         written = on_terminal(words, root)
@@ -300,14 +253,7 @@ def test_colours_are_the_only_sequences(root: Path) -> None:
 def test_a_name_cannot_make_a_workflow_command(tmp_path: Path) -> None:
     """trust 6: `check --format github` with a file whose name holds a line end and a command."""
     (tmp_path / "a\n::error::forged,x:y.tool.json").write_text("{")
-    done = subprocess.run(
-        [*COMMAND, "check", "--format", "github"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = tamis("check", "--format", "github", cwd=tmp_path)
     lines = done.stdout.splitlines()
     assert lines and all(row.startswith("::") and "file=a%0A%3A%3Aerror%3A%3Aforged%2Cx%3Ay" in row for row in lines)
 
@@ -321,27 +267,26 @@ def test_documents_stay_byte_for_byte_in_a_pipe(tmp_path: Path) -> None:
             cwd=tmp_path,
             input=text.encode(),
             capture_output=True,
-            timeout=60,
             check=False,
         )
         assert done.stdout == text.encode()
 
 
 @pytest.mark.parametrize("given", [HOSTILE, f"{HOSTILE}\r\n", "", "\ufefftext", "x" * 100_000, {HOSTILE: [HOSTILE, 1]}])
-def test_what_a_tool_gave_comes_into_a_pipe_byte_for_byte(tmp_path: Path, given: Any) -> None:
+def test_what_a_tool_gave_comes_into_a_pipe_byte_for_byte(tmp_path: Path, given: Any, on_terminal: Terminals) -> None:
     """trust 6: a text of `tamis call` has not a byte more or less in a pipe, other values are JSON on a line; a terminal gets them escaped."""
     script = f"import json\nprint(json.dumps({given!r}))"
     make_tool(tmp_path, "t:gives", script)
-    done = subprocess.run([*COMMAND, "call", "t:gives"], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    done = tamis("call", "t:gives", cwd=tmp_path)
     if isinstance(given, str):
-        assert done.stdout == given.encode()
+        assert done.stdout == given
     else:
-        assert json.loads(done.stdout) == given and done.stdout.count(b"\n") == 1 and done.stdout.endswith(b"\n")
+        assert json.loads(done.stdout) == given and done.stdout.count("\n") == 1 and done.stdout.endswith("\n")
     written = on_terminal(["call", "t:gives"], tmp_path)
     assert not OBEYED & set(written) and written.endswith("\n")
 
 
-def test_what_a_tool_gave_does_not_pass_for_tamis_on_a_terminal(tmp_path: Path) -> None:
+def test_what_a_tool_gave_does_not_pass_for_tamis_on_a_terminal(tmp_path: Path, on_terminal: Terminals) -> None:
     """Trust 6: where Tamis's own lines stand beside it, in `call` and `run`; a pipe gets it as it is."""
     forged = "a\n  [tamis] after the run: nothing\ntamis: all was granted"
     make_tool(tmp_path, "t:gives", f"import json\nprint(json.dumps({forged!r}))")
@@ -349,23 +294,22 @@ def test_what_a_tool_gave_does_not_pass_for_tamis_on_a_terminal(tmp_path: Path) 
     for words in (["call", "t:gives"], ["run", "call.txt", "--yes"]):
         written = on_terminal(words, tmp_path, NO_COLOR="1")
         assert "\n  (the tool wrote) [tamis] after" in written and "\n(the tool wrote) tamis: all was" in written
-        done = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-        assert forged in done.stdout
+        assert forged in tamis(*words, cwd=tmp_path).stdout
 
 
-def test_a_document_ends_its_last_line_on_a_terminal_and_nowhere_else(root: Path) -> None:
+def test_a_document_ends_its_last_line_on_a_terminal_and_nowhere_else(root: Path, on_terminal: Terminals) -> None:
     """D74: what comes next does not stand behind it; a pipe has not a byte more."""
     words = ["convert", "--to", "json", "call.txt"]
-    piped = subprocess.run([*COMMAND, *words], cwd=root, capture_output=True, timeout=60, check=False).stdout.decode()
+    piped = tamis(*words, cwd=root).stdout
     assert piped and not piped.endswith("\n")
     shown = on_terminal(words, root, NO_COLOR="1")
     assert shown.startswith(f"{piped}\n") and "\n\n" not in shown, shown
 
 
-def test_json_on_a_terminal_stays_json(root: Path) -> None:
+def test_json_on_a_terminal_stays_json(root: Path, on_terminal: Terminals) -> None:
     """trust 6: `--json` means the same on a terminal as in a pipe."""
     for words in (["run", "call.txt", "--yes", "--json"], ["call", "t:evil", "--yes", "--json"]):
-        done = subprocess.run([*COMMAND, *words], cwd=root, capture_output=True, timeout=60, check=False)
+        done = tamis(*words, cwd=root)
         written = on_terminal(words, root)
         shown = json.loads(written[written.index("{") :])
         piped = json.loads(done.stdout)
@@ -377,14 +321,7 @@ def test_a_script_s_line_cannot_pass_for_one_of_tamis(root: Path) -> None:
     """trust 6: a text on one line stays on one line, also into a pipe."""
     make_tool(root.parent / "forged", "t:forged", description="x", displayName="a\nb")
     (root.parent / "forged" / "a\ntamis: all is well.tool.json").write_text("{")
-    done = subprocess.run(
-        [*COMMAND, "list"],
-        cwd=root.parent / "forged",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = tamis("list", cwd=root.parent / "forged")
     assert "a\\ntamis: all is well" in done.stderr and "\ntamis: all is well" not in done.stderr
 
 
@@ -427,18 +364,16 @@ def test_a_reader_of_notes_who_goes_away_changes_neither_the_work_nor_its_end(
     (tmp_path / "tamis.toml").write_text("fooo = 1\n")
     make_tool(tmp_path, "test:a", examples=[{"input": {"text": 1}, "expectedOutput": "no"}])
     (tmp_path / "broken.tool.json").write_text("{")
-    whole = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    whole = tamis(*words, cwd=tmp_path)
     assert (whole.returncode, bool(whole.stderr)) == (code, True)
     read, write = os.pipe()
     os.close(read)
     try:
-        cut = subprocess.run(
-            [*COMMAND, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=write, timeout=60, check=False
-        )
+        cut = subprocess.run([*COMMAND, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=write, check=False)
     finally:
         os.close(write)
-    assert (cut.returncode, without_times(cut.stdout)) == (code, without_times(whole.stdout))
+    assert (cut.returncode, without_times(cut.stdout.decode())) == (code, without_times(whole.stdout))
 
 
-def without_times(data: bytes) -> bytes:
-    return re.sub(rb"\d+(\.\d+)? m?s", b"", data)
+def without_times(text: str) -> str:
+    return re.sub(r"\d+(\.\d+)? m?s", "", text)

@@ -69,7 +69,7 @@ def test_both_examples_of_the_seeds_sample_pass(tamis: Tamis) -> None:  # D44, s
     (tamis.folder / "examples" / "echo.py").write_text(
         "import json, sys\nprint(json.dumps({'received_message': json.load(sys.stdin)['message']}))"
     )
-    (tamis.folder / "examples" / "long_running.py").write_text("import time\ntime.sleep(60)")
+    (tamis.folder / "examples" / "long_running.py").write_text("import time\ntime.sleep(86400)")
     done = tamis("test", "--json")
     assert (done.code, done.json()["passed"]) == (0, 2), done
 
@@ -254,16 +254,14 @@ class Stays:
         return ""
     async def run(self, call):
         while True:
-            try: await asyncio.sleep(60)
+            try: await asyncio.sleep(86400)
             except asyncio.CancelledError: pass
 
 plugins._LOADED["stays"] = Stays()
 interrupts.run_to_end.__defaults__ = (0.3,)
 sys.exit(main.main(["test", "--yes", "--timeout-ms", "100"]))
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (
         ended.returncode,
         [line for line in ended.stderr.splitlines() if "TAMIS_TRUST puts in force" not in line],

@@ -23,9 +23,6 @@ ROOT = Path(__file__).resolve().parents[2] / "examples"
 TOOLS = ROOT / "tools"
 
 
-TIMEOUT_SECONDS = 30
-
-
 @functools.cache
 def manifest(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
@@ -52,11 +49,9 @@ def python_with_packages(folder: Path) -> str:
     """A Python with what a tool's requirements.txt pins, installed once for this run of the suite."""
     place = Path(tempfile.mkdtemp(prefix="tamis-packages-")) / "env"
     atexit.register(shutil.rmtree, place.parent, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     install = [sys.executable, "-m", "pip", "--python", str(place), "install", "-q", "--only-binary", ":all:"]
-    done = subprocess.run(
-        [*install, "-r", str(folder / "requirements.txt")], capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run([*install, "-r", str(folder / "requirements.txt")], capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"the packages of {folder.name} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
     return str(place / "bin" / "python")
@@ -79,7 +74,6 @@ def run(path: Path, folder: Path, text: str, env: dict[str, str] | None = None) 
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=TIMEOUT_SECONDS,
         env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LANG": "C"} | (env or {}),
         check=False,
     )

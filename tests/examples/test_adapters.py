@@ -24,24 +24,20 @@ PACKAGES = {
 }
 
 
-@pytest.mark.timeout(900)
+# it installs the library and what it needs, up to 200 MB
+@pytest.mark.long
 @pytest.mark.parametrize("library", PACKAGES)
-def test_a_model_of_the_library_calls_a_tool_and_learns_of_a_wrong_call(
-    library: str, tmp_path: Path, is_long: bool
-) -> None:
+def test_a_model_of_the_library_calls_a_tool_and_learns_of_a_wrong_call(library: str, tmp_path: Path) -> None:
     """The real library, a scripted model: a good call gives its observation, a wrong one the words to do better by."""
-    if not is_long:
-        pytest.skip("it installs the library and what it needs, up to 200 MB: --long runs it")
     venv.create(tmp_path / "v", with_pip=True)
     python = tmp_path / "v" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", ROOT, *PACKAGES[library]], check=True, timeout=800)
+    subprocess.run([python, "-m", "pip", "install", "-q", ROOT, *PACKAGES[library]], check=True)
     done = subprocess.run(
         [python, SESSIONS, library, ROOT / "examples"],
         env=os.environ | {"PYTHONPATH": str(ADAPTERS), "OPENAI_API_KEY": "none"},
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

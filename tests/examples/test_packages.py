@@ -37,7 +37,6 @@ def tamis(*words: str, cwd: Path, cache: Path) -> Any:
         env=os.environ | {"TAMIS_CACHE_DIR": str(cache)},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.stdout, done.stderr

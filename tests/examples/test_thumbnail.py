@@ -45,7 +45,6 @@ def test_a_python_tool_with_a_package_is_installed_once_and_runs(tmp_path: Path)
             env=os.environ | {"TAMIS_CACHE_DIR": str(tmp_path / "cache")},
             capture_output=True,
             text=True,
-            timeout=120,
             check=False,
         )
         results = json.loads(done.stdout)["results"]

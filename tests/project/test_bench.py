@@ -29,6 +29,7 @@ def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 LENGTHY = frozenset(
     {
+        "environments",
         "growth",
         "sandbox-rate",
         "sandbox-pace",
@@ -44,10 +45,10 @@ LENGTHY = frozenset(
 """Even the least of them takes many seconds."""
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_gives_its_table(name: str, is_long: bool) -> None:
-    if name in LENGTHY and not is_long:
-        pytest.skip("this benchmark takes many seconds at its least: --long runs it")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LENGTHY else name for name in SMALL]
+)
+def test_a_benchmark_gives_its_table(name: str) -> None:
     assert _rows(part(name)()) > 0
 
 
@@ -61,6 +62,8 @@ def test_the_language_server_is_measured_without_the_network() -> None:
     assert _rows(bench_lsp(node=False, bulks=("nested",), sizes=("10 KB",))) >= 9
 
 
+# two seconds for the smoke of a benchmark; its table of requests is held to the server's in the test below
+@pytest.mark.long
 @pytest.mark.slow
 def test_requests_are_measured_for_shapes_of_documents() -> None:  # issue 16
     table = bench_shapes(("ACTION: wide", "settings: rules"))
@@ -83,6 +86,8 @@ def test_each_shape_grows_with_its_number() -> None:  # issue 16
         assert len(shape.build(400)) > 1.5 * len(shape.build(100)), name
 
 
+# 18 processes for the smoke of a benchmark; tests/mcp ask the server the same
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_mcp_server_is_measured_without_the_network() -> None:
     pytest.importorskip("uvicorn", reason="the extra `http` is not installed")

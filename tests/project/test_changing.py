@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -30,19 +32,21 @@ def files(text: str, *fields: str) -> set[str]:
 
 def holding(pattern: str) -> set[str]:
     """The files of the project, but for tests, that hold what a pattern finds."""
+    return {name for name, text in texts() if re.search(pattern, text)}
+
+
+@functools.cache
+def texts() -> list[tuple[str, str]]:
+    """The files of the project, but for tests, with their texts."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("the files of the project are known by git, and this is no clone")
-    found: set[str] = set()
+    found: list[tuple[str, str]] = []
     for name in listed.stdout.split("\0"):
         path = ROOT / name
         if name and path.is_file() and not name.startswith(NOT_COUNTED):
-            try:
-                text = path.read_text("utf-8")
-            except UnicodeDecodeError:
-                continue
-            if re.search(pattern, text):
-                found.add(name)
+            with contextlib.suppress(UnicodeDecodeError):
+                found.append((name, path.read_text("utf-8")))
     return found
 
 

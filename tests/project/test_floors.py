@@ -6,6 +6,7 @@ Unlike ``test_rooms.py`` this counts the imports inside functions too; those for
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,11 @@ def floor_of(module: str) -> int:
     return FLOORS.index(folder) if rest else len(FLOORS)
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imported(node: ast.AST) -> Iterator[str]:
     """The names that code imports when it runs, wherever it does."""
     for child in ast.iter_child_nodes(node):
@@ -44,6 +50,7 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield from imported(child)
 
 
+@functools.cache
 def graph() -> dict[str, set[str]]:
     """For each module of the runtime the others that it imports."""
     known = modules()
@@ -51,7 +58,7 @@ def graph() -> dict[str, set[str]]:
     for module, path in known.items():
         paths = {
             name.removeprefix(PACKAGE + ".").replace(".", "/")
-            for name in imported(ast.parse(path.read_text("utf-8")))
+            for name in imported(parsed(path))
             if name.startswith(PACKAGE + ".")
         }
         found[module] = {path if path in known else path.rpartition("/")[0] for path in paths} & set(known) - {module}
@@ -91,7 +98,7 @@ def test_no_module_of_the_runtime_is_in_a_circle() -> None:
 
 def named(module: str) -> Iterator[ast.AST]:
     """Every part of a module's code."""
-    yield from ast.walk(ast.parse(modules()[module].read_text("utf-8")))
+    yield from ast.walk(parsed(modules()[module]))
 
 
 def test_no_floor_knows_the_object_that_makes_all_services() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import random
@@ -30,6 +31,7 @@ def modules() -> Iterator[Any]:
                 yield importlib.import_module(found.name)
 
 
+@functools.cache
 def patterns() -> list[tuple[str, str, int]]:
     found: dict[tuple[str, int], str] = {}
     for module in modules():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ OWN = ("action", "tam", "vcp", "hermes", "calljson")
 """The folders of ``protocols/`` that are one protocol each."""
 IDS = frozenset(("action", "tam", "vcp", "hermes"))
 """Not ``json``, which is also a format of everything else; a comparison of something called a protocol with it counts."""
+
+QUOTED = re.compile(r"""["'](?:json|{})["']""".format("|".join(IDS)))
+"""A text that is a protocol's name and nothing else, as only such a text is compared."""
 
 ROWS = "protocols/plugins.py"
 """Where each protocol of the package is a row."""
@@ -100,7 +104,9 @@ def test_only_its_own_folder_asks_which_protocol_it_has() -> None:
         for path in sorted((ROOT / room).rglob("*.py"))
         for name in [path.relative_to(ROOT).as_posix()]
         if name != ROWS and not name.startswith(tuple(f"protocols/{folder}/" for folder in OWN))
-        for line, text in switches(path.read_text("utf-8"))
+        for source in [path.read_text("utf-8")]
+        if QUOTED.search(source)  # reading what no name stands in takes most of the time
+        for line, text in switches(source)
         if text not in HONEST.get(name, {})
     }
     assert found == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import subprocess
@@ -56,6 +57,7 @@ def room_of(path: Path) -> str:
     return max((room for room in DOORS if relative.startswith(room + "/")), key=len)
 
 
+@functools.cache
 def imports(path: Path) -> list[tuple[str, bool]]:
     """Every imported module with whether it is imported at the module's top level (type-checking blocks are not)."""
     found: list[tuple[str, bool]] = []
@@ -183,7 +185,6 @@ def test_a_command_starts_without_heavy_imports(words: list[str], allowed: set[s
         input=b"text & <ACTION><no_such_tool><a>R&D</a></no_such_tool></ACTION>",
         capture_output=True,
         cwd=tmp_path,
-        timeout=60,
         check=False,
         env={"PATH": os.environ["PATH"]},
     )
@@ -218,7 +219,6 @@ def test_a_list_of_tools_loads_nothing_that_only_calls_need(tmp_path: Path) -> N
         input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in messages).encode(),
         capture_output=True,
         cwd=tmp_path,
-        timeout=60,
         check=False,
         env={"PATH": os.environ["PATH"]},
     )

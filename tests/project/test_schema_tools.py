@@ -61,7 +61,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Any:
     env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [*npm, "install", "--silent", "--no-audit", "--no-fund", *PACKAGES],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         pytest.skip(f"npm cannot install {', '.join(PACKAGES)}: {done.stderr[-300:]}")
@@ -71,7 +71,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def run(script: str, *arguments: str) -> Any:
         (folder / "script.cjs").write_text(script)
         made = subprocess.run(
-            [program, "script.cjs", *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+            [program, "script.cjs", *arguments], cwd=folder, capture_output=True, text=True, check=False
         )
         assert made.returncode == 0, made.stderr
         return json.loads(made.stdout)
