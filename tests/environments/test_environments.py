@@ -508,13 +508,15 @@ def registry() -> tuple[str, ...]:
 
     parts = urlsplit(pip_settings().default[0])
     try:
-        with socket.create_connection((parts.hostname or "", parts.port or 443), timeout=5) as connection:
+        with socket.create_connection((parts.hostname or "", parts.port or 443), timeout=600) as connection:
             address = str(connection.getpeername()[0])
     except OSError as error:
         pytest.skip(f"the index that pip is configured for is not reached: {error}")
     return (f"{address}/{128 if ':' in address else 32}",)
 
 
+# it needs the network; the tests above show the same with an index on loopback
+@pytest.mark.long
 def test_packages_of_the_configured_index_are_installed_and_again_from_the_cache(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

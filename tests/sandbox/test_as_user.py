@@ -28,7 +28,7 @@ def test_the_sandbox_holds_for_an_ordinary_user_too(is_long: bool) -> None:
     env = os.environ | {
         "TAMIS_TEST_BUN": bun(),
         "TAMIS_TEST_FOLDERS": folders,
-        "TAMIS_TEST_SHARE": "" if is_long else "3",
+        "TAMIS_TEST_SHARE": "" if is_long else "8",
     }
     done = subprocess.run(
         ["sh", SCRIPT, "-q", *share], capture_output=True, text=True, timeout=1800, check=False, env=env
