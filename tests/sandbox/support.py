@@ -13,10 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from tamis.sandbox import lifeline, runner
 from tamis.sandbox.engine import Standing
@@ -25,6 +24,9 @@ from tamis.sandbox.model import Limits, RunOutcome, RunRequest
 from tamis.sandbox.paths import idmapped
 from tamis.sandbox.warm.key import Forks, Make, may_wait
 from tests.sandbox.cases.base import DEFAULTS, SECRET, Case, Place, nothing_runs, script_name
+
+if TYPE_CHECKING:  # the daemons that tests start import this module, and half of their start would be pytest
+    import pytest
 
 IS_ROOT = os.geteuid() == 0
 AT_ONCE = 4
@@ -216,6 +218,8 @@ def by_area(
 
 def chosen_cases(request: pytest.FixtureRequest, test: str) -> list[Case]:
     """The cases of a test that this run of the suite is going to ask for."""
+    import pytest
+
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.originalname == test]
     cases = [item.callspec.params["case"] for item in items]
     return [case for case in cases if isinstance(case, Case)]

@@ -76,9 +76,8 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     ]
     cases = [item for item in items if item.originalname.endswith("_cannot_tell")]
     chosen = [(item.originalname.split("_")[1], item.callspec.params["name"]) for item in cases]
-    gate = asyncio.Semaphore(support.AT_ONCE)
 
-    async def one(language: str, name: str) -> Pair:
+    async def one(gate: asyncio.Semaphore, language: str, name: str) -> Pair:
         async with gate:
             wanted = request_of("nodejs" if language == "node" else language, name, tmp_path_factory.mktemp(language))
             return await both(wanted)
@@ -86,7 +85,8 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     found: dict[tuple[str, str], Pair] = {}
 
     async def work(some: list[tuple[str, str]]) -> list[Pair]:
-        return await asyncio.gather(*(one(*which) for which in some))
+        gate = asyncio.Semaphore(support.AT_ONCE)
+        return await asyncio.gather(*(one(gate, *which) for which in some))
 
     def pair(language: str, name: str) -> Pair:
         if (language, name) not in found:
