@@ -104,7 +104,7 @@ def send(request: http.server.BaseHTTPRequestHandler, status: int, body: bytes, 
 
 def hang(request: http.server.BaseHTTPRequestHandler) -> None:
     """Takes the request and says nothing."""
-    time.sleep(30)
+    time.sleep(3600)
 
 
 @contextmanager

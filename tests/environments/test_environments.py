@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tamis.environments import python
+from tamis.environments import python, store
 from tamis.environments.model import Cancelled, DependencyFault, Options
 from tamis.environments.prepare import prepare
 from tamis.environments.store import Lease, Store
 from tamis.sandbox import runner
-from tamis.sandbox.model import Environment, Interpreters, RunOutcome, RunRequest
+from tamis.sandbox.model import Environment, Interpreters, Limits, RunOutcome, RunRequest
 from tamis.sandbox.network import egress_hosts
 from tamis.sandbox.network.hosts import opening
 from tests.environments.package_index import Index, hang, sdist, send, serving, wheel
@@ -38,6 +38,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
         monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
         monkeypatch.setenv("UV_NO_CONFIG", "1")
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        monkeypatch.setattr(store, "REMEMBER_SECONDS", 3600.0)
         monkeypatch.setattr(python, "RETRIES", 0)  # what does not answer here will not answer in a second either
         yield index
 
@@ -92,6 +93,7 @@ def use(folder: str, lease: Lease, *names: str) -> dict[str, str]:
         language="python",
         stdin=json.dumps(names).encode(),
         environment=Environment("python", lease.path),
+        limits=Limits(wall_ms=300_000),
     )
     outcome: RunOutcome = asyncio.run(runner.run(request))
     assert outcome.kind == "ok", outcome
@@ -508,13 +510,15 @@ def registry() -> tuple[str, ...]:
 
     parts = urlsplit(pip_settings().default[0])
     try:
-        with socket.create_connection((parts.hostname or "", parts.port or 443), timeout=5) as connection:
+        with socket.create_connection((parts.hostname or "", parts.port or 443), timeout=600) as connection:
             address = str(connection.getpeername()[0])
     except OSError as error:
         pytest.skip(f"the index that pip is configured for is not reached: {error}")
     return (f"{address}/{128 if ':' in address else 32}",)
 
 
+# it needs the network; the tests above show the same with an index on loopback
+@pytest.mark.long
 def test_packages_of_the_configured_index_are_installed_and_again_from_the_cache(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

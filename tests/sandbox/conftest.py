@@ -6,8 +6,15 @@ import os
 
 import pytest
 
-from tamis.sandbox import host
+from tamis.sandbox import host, launch
 from tamis.sandbox.job import Binary
+from tamis.sandbox.network import handoff
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> None:
+    """Starting takes as long as a busy machine takes; a test of these budgets sets them itself."""
+    launch.SETUP_SECONDS = handoff.SECONDS = 600.0
 
 
 @pytest.fixture(autouse=True, scope="session")

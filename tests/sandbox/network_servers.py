@@ -43,7 +43,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
             *("-addext", "basicConstraints=critical,CA:FALSE"),
         ),
     ):
-        subprocess.run([program, "req", "-x509", *words], check=True, capture_output=True, timeout=60)
+        subprocess.run([program, "req", "-x509", *words], check=True, capture_output=True)
     leaf.write_bytes((folder / "leaf.key").read_bytes() + leaf.read_bytes())
     return authority, leaf
 
@@ -70,7 +70,6 @@ def wheel() -> tuple[str, bytes]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 60  # of a client that says nothing and does not leave
 
     def do_GET(self) -> None:
         name, content = wheel()
@@ -139,4 +138,4 @@ def counting() -> Iterator[tuple[int, list[bytes]]]:
             yield listener.getsockname()[1], seen
         finally:
             stopped.set()
-            thread.join(5)
+            thread.join()

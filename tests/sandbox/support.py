@@ -11,12 +11,11 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from tamis.sandbox import lifeline, runner
 from tamis.sandbox.engine import Standing
@@ -26,8 +25,13 @@ from tamis.sandbox.paths import idmapped
 from tamis.sandbox.warm.key import Forks, Make, may_wait
 from tests.sandbox.cases.base import DEFAULTS, SECRET, Case, Place, nothing_runs, script_name
 
+if TYPE_CHECKING:  # the daemons that tests start import this module, and half of their start would be pytest
+    import pytest
+
 IS_ROOT = os.geteuid() == 0
 AT_ONCE = 4
+PATIENT = Limits(wall_ms=300_000)
+"""The limits of a run that ends by itself, on a machine of any speed."""
 BACKEND: Any = os.environ.get("TAMIS_TEST_BACKEND") or "auto"
 """TAMIS_TEST_BACKEND=nsjail runs every test here with nsjail."""
 
@@ -41,7 +45,7 @@ def tool_folder(parent: Path, source: str | bytes, name: str = "tool.py") -> str
 
 
 def request(folder: str, script: str = "tool.py", language: Any = "python", **more: Any) -> RunRequest:
-    more.setdefault("limits", Limits(wall_ms=10_000))
+    more.setdefault("limits", PATIENT)
     more.setdefault("backend", BACKEND)
     return RunRequest(folder=folder, script=script, language=language, **more)
 
@@ -143,7 +147,10 @@ async def run_case(case: Case, root: Path, *without: str, forked: bool = False) 
         asked: dict[str, Any] = {"script": name, **(case.arrange(place) if case.arrange else {})}
         args = tuple(word for arg in asked.pop("args", case.args) for word in stand_ins.get(arg, (arg,)))
         folder = asked.pop("folder", str(place.folder))
-        limits = Limits(**{**DEFAULTS, **case.limits})
+        chosen = {**DEFAULTS, **case.limits}
+        if without:  # a limit that is not there ends nothing
+            chosen["wall_ms"] = min(chosen["wall_ms"], 4_000 if case.kind == "limit" else 15_000)
+        limits = Limits(**chosen)
         wanted = request(folder, **asked, language=case.language, stdin=case.stdin, args=args, limits=limits)
         if forked:
             outcome = await run_forked(wanted, frozenset(without))
@@ -153,8 +160,7 @@ async def run_case(case: Case, root: Path, *without: str, forked: bool = False) 
     if not wrong and case.after is not None:
         wrong = case.after(place, outcome)
         # one that was killed may need seconds to give back what it held; the others on this loop go on meanwhile
-        end = time.monotonic() + 20
-        while wrong and case.after is nothing_runs and time.monotonic() < end:
+        while wrong and case.after is nothing_runs and not without:
             await asyncio.sleep(0.1)
             wrong = nothing_runs(place, outcome)
     return outcome, wrong
@@ -191,8 +197,29 @@ async def run_cases(
     return await asyncio.gather(*(one(*row) for row in work))
 
 
+Result = tuple[RunOutcome, str] | Exception
+
+
+def by_area(
+    chosen: list[Case], places: pytest.TempPathFactory, layers: Callable[[Case], tuple[str, ...]] = lambda _: ()
+) -> Callable[[Case], Result]:
+    """Returns the results of cases. The first case of an area runs all that are chosen there, a few at a time."""
+    found: dict[str, Result] = {}
+
+    def result(case: Case) -> Result:
+        if case.id not in found:
+            area = [one for one in chosen if one.id[0] == case.id[0]]
+            work = [(one, places.mktemp(one.id.partition("-")[0]), layers(one)) for one in area]
+            found.update(zip((one.id for one in area), asyncio.run(run_cases(work)), strict=True))
+        return found[case.id]
+
+    return result
+
+
 def chosen_cases(request: pytest.FixtureRequest, test: str) -> list[Case]:
     """The cases of a test that this run of the suite is going to ask for."""
+    import pytest
+
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.originalname == test]
     cases = [item.callspec.params["case"] for item in items]
     return [case for case in cases if isinstance(case, Case)]
@@ -256,18 +283,19 @@ def opened() -> list[str]:
     return found
 
 
-def left_open(before: list[str], seconds: float = 20.0) -> list[str]:
-    """What is open beside as many descriptors as before; empty once what was on its way to being closed is.
+def await_closed(before: list[str], spare: int = 0) -> None:
+    """Waits until at most `spare` more descriptors are open than before, and prints what is open beside them meanwhile.
 
     A far end of the test that met a reset may stand in a circle of its exception, so those are collected.
     """
-    end = time.monotonic() + seconds
-    while len(now := opened()) > len(before):
-        if time.monotonic() > end:
-            return [_described(one) for one in sorted((Counter(now) - Counter(before)).elements())]
+    printed: list[str] = []
+    while len(now := opened()) > len(before) + spare:
+        more = sorted((Counter(now) - Counter(before)).elements())
+        if more != printed:
+            printed = more
+            print(*(_described(one) for one in more), sep="\n")
         gc.collect()
         time.sleep(0.05)
-    return []
 
 
 def _described(descriptor: str) -> str:
@@ -285,14 +313,11 @@ def children() -> list[int]:
     return [pid for pid in watchdog.tree(os.getpid())[1:] if pid != lifeline.watcher()]
 
 
-def gone(mark: str, seconds: float = 5.0) -> bool:
-    end = time.monotonic() + seconds
-    while marked(mark) or children():
-        if time.monotonic() > end:
-            return False
+def await_gone(mark: str = "") -> None:
+    """Waits until no process has `mark` in its command line and this process has no child."""
+    while (mark and marked(mark)) or children():
         time.sleep(0.02)
         reap_orphans()
-    return True
 
 
 def own_groups(daemon: int = 0) -> set[str]:

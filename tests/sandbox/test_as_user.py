@@ -20,15 +20,16 @@ SCRIPT = Path(__file__).parent / "as_user.sh"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this is an ordinary user already; as root the suite runs again as one")
-@pytest.mark.timeout(1810)
+@pytest.mark.timeout(1810)  # for hangs alone
 def test_the_sandbox_holds_for_an_ordinary_user_too(is_long: bool) -> None:
-    # Building packages is the same work for both, and what starts nothing knows no user; the long form runs it all.
+    # Building packages is the same work for both, and what starts nothing knows no user. Of what root runs too, one test in
+    # eight runs again, and all that only an ordinary user shows; the long form runs it all.
     share = [] if is_long else ["-k", " and ".join(f"not {name}" for name in ALIKE)]
     folders = "sandbox environments" if is_long else "sandbox"
     env = os.environ | {
         "TAMIS_TEST_BUN": bun(),
         "TAMIS_TEST_FOLDERS": folders,
-        "TAMIS_TEST_SHARE": "" if is_long else "3",
+        "TAMIS_TEST_SHARE": "" if is_long else "8",
     }
     done = subprocess.run(
         ["sh", SCRIPT, "-q", *share], capture_output=True, text=True, timeout=1800, check=False, env=env

@@ -70,7 +70,6 @@ def tried(tmp_path: Path, backend: str, raw: str = "", around: tuple[str, ...] =
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ from tamis.sandbox.limits.cgroup_files import Files
 from tamis.sandbox.model import Limits
 from tests.sandbox import support
 from tests.sandbox.cgroup_v1_folders import HAS_V1, folders, needs_v1, reap
+from tests.waiting import until
 
 
 @needs_v1
@@ -46,14 +47,14 @@ class TestRuns:
 
     def test_full_tmp_beside_little_memory_is_no_offence(self, tmp_path: Path) -> None:
         source = "f=open('/tmp/x','wb')\nfor _ in range(50): f.write(b'x'*1_000_000)\nf.flush(); x=b'y'*10_000_000\nimport time; time.sleep(0.3); print(1)"
-        limits = Limits(memory_bytes=40_000_000, tmp_bytes=60_000_000, wall_ms=10_000)
+        limits = Limits(memory_bytes=40_000_000, tmp_bytes=60_000_000, wall_ms=300_000)
         outcome = support.run_source(tmp_path, source, limits=limits)
         assert (outcome.kind, outcome.stdout) == ("ok", b"1\n"), outcome
 
     def test_memory_beside_an_empty_tmp_is_held_exactly(self, tmp_path: Path) -> None:
         # three processes together over memoryBytes, and below what the group as a whole may hold
-        source = "import os,time\nfor _ in range(3):\n  if os.fork()==0:\n    x=b'y'*20_000_000; time.sleep(5); os._exit(0)\ntime.sleep(5)"
-        limits = Limits(memory_bytes=50_000_000, tmp_bytes=64_000_000, wall_ms=8000)
+        source = "import os,time\nfor _ in range(3):\n  if os.fork()==0:\n    x=b'y'*20_000_000; time.sleep(3600)\ntime.sleep(3600)"
+        limits = Limits(memory_bytes=50_000_000, tmp_bytes=64_000_000, wall_ms=300_000)
         outcome = support.run_source(tmp_path, source, limits=limits)
         assert (outcome.kind, outcome.limit, outcome.suspected) == ("limit", "memory", False), outcome
 
@@ -72,7 +73,7 @@ class TestRuns:
         ids=["all-at-once", "kernel-memory-in-sockets", "processes-that-no-uid-limits"],
     )
     def test_only_the_group_holds(self, tmp_path: Path, source: str, limit: str, others: tuple[str, ...]) -> None:
-        limits = Limits(memory_bytes=100_000_000, tmp_bytes=1_000_000, processes=24, wall_ms=8000)
+        limits = Limits(memory_bytes=100_000_000, tmp_bytes=1_000_000, processes=24, wall_ms=300_000)
         wanted = support.request(support.tool_folder(tmp_path, source), limits=limits)
         held = support.run_without(wanted, *others)
         assert (held.kind, held.limit, held.suspected) == ("limit", limit, False), held
@@ -81,15 +82,16 @@ class TestRuns:
 
     def test_child_killed_for_memory_is_told_although_the_script_goes_on(self, tmp_path: Path) -> None:
         source = "import os\nif os.fork()==0:\n  x=b'y'*300_000_000; os._exit(0)\nos.wait(); print('fine')"
-        limits = Limits(memory_bytes=60_000_000, tmp_bytes=1_000_000, wall_ms=8000)
+        limits = Limits(memory_bytes=60_000_000, tmp_bytes=1_000_000, wall_ms=300_000)
         wanted = support.request(support.tool_folder(tmp_path, source), limits=limits)
         outcome = support.run_without(wanted, "watchdog", "rlimits")
         assert (outcome.kind, outcome.limit, outcome.exit_code) == ("limit", "memory", 0), outcome
 
+    @pytest.mark.share(5)
     @pytest.mark.parametrize("_round", range(5))
     def test_children_that_together_are_too_large_are_the_scripts_own_fault(self, tmp_path: Path, _round: int) -> None:
         # S3; each round another of kernel and watchdog may be first
-        source = "import os,time\nfor _ in range(8):\n  if os.fork()==0:\n    x=b'y'*80_000_000; time.sleep(2); os._exit(0)\ntime.sleep(2)\nprint('all')"
+        source = "import os,time\nfor _ in range(8):\n  if os.fork()==0:\n    x=b'y'*80_000_000; time.sleep(3600)\ntime.sleep(3600)"
         outcome = support.run_source(tmp_path, source)
         assert (outcome.kind, outcome.limit, outcome.suspected) == ("limit", "memory", False), outcome
         assert outcome.message == "the script used more than 256 MiB of memory"
@@ -120,20 +122,20 @@ class TestRuns:
         monkeypatch.undo()
         assert "cgroup" in probe.probe(refresh=True).layers
 
-    def test_many_runs_leave_no_group(self, tmp_path: Path) -> None:
+    def test_many_runs_leave_no_group(self, tmp_path: Path, is_long: bool) -> None:
         wanted = support.request(support.tool_folder(tmp_path, "print(1)"))
         earlier = set(folders())
 
         async def main() -> None:
-            for _ in range(10):
+            for _ in range(10 if is_long else 2):
                 kinds = [outcome.kind for outcome in await asyncio.gather(*(runner.run(wanted) for _ in range(10)))]
                 assert kinds == ["ok"] * 10
 
         asyncio.run(main())
         assert set(folders()) <= earlier
 
-    def test_daemon_killed_at_any_moment_leaves_no_group(self, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-        folder = support.tool_folder(tmp_path, "import time; time.sleep(600)")
+    def test_daemon_killed_at_any_moment_leaves_no_group(self, tmp_path: Path, is_long: bool) -> None:
+        folder = support.tool_folder(tmp_path, "import time; time.sleep(86400)")
         code = (
             "import asyncio, sys; sys.path.insert(0, sys.argv[1])\n"
             "from tests.sandbox import support; from tamis.sandbox import runner, probe; from tamis.sandbox.limits import cgroups\n"
@@ -145,7 +147,7 @@ class TestRuns:
             "asyncio.run(main())\n"
         )
         here = str(Path(__file__).parents[2])
-        rounds = 60 if request.config.getoption("--long", default=False) else 6
+        rounds = 60 if is_long else 3
         for index in range(rounds):
             process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.PIPE, cwd="/")
             assert process.stdout is not None
@@ -155,14 +157,11 @@ class TestRuns:
             process.kill()
             process.wait()
             process.stdout.close()
-            end = time.monotonic() + 10
-            while any(Path(place).exists() for place in places):
-                assert time.monotonic() < end, (index, places)
-                time.sleep(0.02)
+            until(lambda places=places: not any(Path(place).exists() for place in places))
             reap()
 
     def test_killed_daemon_leaves_no_group(self, tmp_path: Path) -> None:
-        folder = support.tool_folder(tmp_path, "import time; print('up', flush=True); time.sleep(600)")
+        folder = support.tool_folder(tmp_path, "import time; print('up', flush=True); time.sleep(86400)")
         code = (
             "import asyncio, sys; sys.path.insert(0, sys.argv[1])\n"
             "from tests.sandbox import support; from tamis.sandbox import runner; from tamis.sandbox.limits import cgroups\n"
@@ -182,10 +181,7 @@ class TestRuns:
         process.kill()
         process.wait()
         process.stdout.close()
-        end = time.monotonic() + 10
-        while any(Path(place).exists() for place in places):
-            assert time.monotonic() < end, places
-            time.sleep(0.02)
+        until(lambda: not any(Path(place).exists() for place in places))
         reap()
 
 
@@ -197,16 +193,12 @@ def test_daemon_that_ends_well_leaves_no_group(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
         env={**os.environ, "PYTHONPATH": here + ":" + os.environ.get("PYTHONPATH", "")},
     )
     version, *places = done.stdout.split(" ")
     if not version:
         return
-    end = time.monotonic() + 10
-    while any(Path(place.strip()).exists() for place in places):
-        assert time.monotonic() < end, places
-        time.sleep(0.02)
+    until(lambda: not any(Path(place.strip()).exists() for place in places))
     reap()
 
 

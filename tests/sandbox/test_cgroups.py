@@ -7,7 +7,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tamis.sandbox.model import Limits
 from tests.sandbox import support
 from tests.sandbox.cgroup_v1_folders import folders, needs_v1, reap
 from tests.sandbox.real_cgroup2 import OnRealHierarchy
+from tests.waiting import until
 
 V1 = "31 23 0:28 / {root}/cgroup {mode},relatime - tmpfs tmpfs rw\n32 31 0:29 / {root}/memory {mode} - cgroup cgroup rw,memory\n33 31 0:30 / {root}/cpu,cpuacct {mode} - cgroup cgroup rw,cpu,cpuacct\n34 31 0:36 / {root}/pids {mode} - cgroup cgroup rw,pids\n"
 V2 = "41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -112,7 +112,7 @@ class TestVersion1:
         inside = Path(f"/proc/{process.pid}/cgroup").read_text()
         assert inside.count(f"tamis-{os.getpid()}-") == 2, inside
         gone = group.end()  # which kills what is in it, and does not wait
-        assert process.wait(10) == -9
+        assert process.wait() == -9
         assert gone or group.end()
 
     def test_thread_comes_back_when_the_spawn_fails(self, group: cgroup_v1.Group) -> None:
@@ -181,7 +181,7 @@ class TestVersion1:
         assert Path(homes[0], name).is_dir()  # locked: its process lives
         os.close(lock)
         cgroup_files.sweep(Files(), homes)
-        assert process.wait(10) == -9
+        assert process.wait() == -9
         cgroup_files.sweep(Files(), homes)
         assert not any(Path(home, name).exists() for home in homes)
 
@@ -253,7 +253,7 @@ def test_version_2_on_the_real_hierarchy_moves_kills_and_removes() -> None:
         script.stdout.readline()
         assert len(files.processes(group.folder)) == 3
         assert not group.end()
-        assert script.wait(10) == -9
+        assert script.wait() == -9
         asyncio.run(cgroups.finish(group))
         assert not Path(group.folder).exists()
         tree.close()
@@ -295,15 +295,11 @@ def test_version_2_is_given_back_as_it_was_when_the_daemon_is_killed() -> None:
         process.stdin.write(b"go\n")
         process.stdin.close()
         assert process.stdout.readline().strip().endswith(f"/{home.name}/daemon".encode())
-        assert process.wait(20) == -9
+        assert process.wait() == -9
         process.stdout.close()
-        end = time.monotonic() + 10
-        while Files().groups(str(home)):
-            assert time.monotonic() < end, Files().groups(str(home))
-            time.sleep(0.02)
+        until(lambda: not Files().groups(str(home)))
         reap()
     finally:
-        end = time.monotonic() + 10
-        while home.exists() and time.monotonic() < end:
+        while home.exists():
             with contextlib.suppress(OSError):
                 home.rmdir()

@@ -1,21 +1,20 @@
 """Every case of the corpus ends as stated (items 1, 2, 4, 5 and 10 of the design; S4, S8, S10).
 
-The cases run a few at a time before the first of them is looked at; each then answers for itself.
+The cases of an area run a few at a time before the first of them is looked at; each then answers for itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from tamis.sandbox.interpreters import Missing, find_interpreter
-from tamis.sandbox.model import Interpreters, RunOutcome
+from tamis.sandbox.model import Interpreters
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 from tests.sandbox.cases.memory import UNSEEN
-
-Results = dict[str, tuple[RunOutcome, str] | Exception]
 
 
 def _left_out(case: Case) -> str:
@@ -25,21 +24,21 @@ def _left_out(case: Case) -> str:
     return found.reason if isinstance(found, Missing) else ""
 
 
-@pytest.fixture(scope="session")
-def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
+@pytest.fixture(scope="module")
+def results(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Case], support.Result]:
     """What the chosen cases came to."""
     chosen = [case for case in support.chosen_cases(request, "test_case") if not _left_out(case)]
-    work = [(case, tmp_path_factory.mktemp(case.id.partition("-")[0]), ()) for case in chosen]
-    return dict(zip((case.id for case in chosen), asyncio.run(support.run_cases(work)), strict=True))
+    return support.by_area(chosen, tmp_path_factory)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("case", cases.ALL, ids=lambda case: case.id)
-def test_case(case: Case, results: Results, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_case(case: Case, results: Callable[[Case], support.Result], tmp_path_factory: pytest.TempPathFactory) -> None:
     reason = _left_out(case)
     if reason:
         pytest.skip(reason)
-    found = results[case.id]
+    found = results(case)
     if isinstance(found, Exception):
         raise found
     outcome, wrong = found

@@ -13,7 +13,8 @@ import pytest
 
 from tamis.sandbox.network.egress import Egress
 from tests.sandbox.client_hello import client_hello, hello_with, sni
-from tests.sandbox.proxy_bench import CONNECTED, OK, Bench, Names, Upstream, bench, run
+from tests.sandbox.proxy_bench import CONNECTED, LONG, OK, SHORT, Bench, Names, Upstream, bench, run
+from tests.waiting import arrives
 
 
 def test_absolute_http_request_is_forwarded_with_the_vetted_host() -> None:
@@ -171,10 +172,9 @@ def test_client_that_leaves_within_its_body_is_no_denial() -> None:
         async with bench(upstream=Upstream(silent=True)) as at:
             _, writer = await asyncio.open_connection("127.0.0.1", at.port)
             writer.write(b"POST http://a.b:%d/ HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc" % at.upstream.port)
-            await asyncio.sleep(0.05)
+            await arrives(lambda: at.upstream.received and at.upstream.received[0].endswith(b"abc"))
             writer.close()
-            await asyncio.sleep(0.1)
-            assert at.upstream.received[0].endswith(b"abc")
+            await arrives(lambda: not at.egress._tasks)
             assert [event.action for event in at.egress.events] == ["allow"] and at.egress.denied == []
 
     run(test())
@@ -284,8 +284,8 @@ def test_target_that_does_not_listen_is_a_502() -> None:
     run(test())
 
 
-async def tunnel(at: Bench, *first: bytes) -> bytes:
-    answer = await at.say(b"CONNECT a.b:%d HTTP/1.1\r\n\r\n" % at.upstream.port, *first, gap=0.05)
+async def tunnel(at: Bench, *first: bytes, ends: bool = False) -> bytes:
+    answer = await at.say(b"CONNECT a.b:%d HTTP/1.1\r\n\r\n" % at.upstream.port, *first, gap=0.05, ends=ends)
     assert answer.startswith(CONNECTED)
     return answer.removeprefix(CONNECTED)
 
@@ -294,7 +294,7 @@ def test_tls_whose_server_name_is_the_tunnels_host_is_relayed_both_ways() -> Non
     async def test() -> None:
         async with bench(upstream=Upstream(echo=True)) as at:
             hello = client_hello("A.B")
-            assert await tunnel(at, hello[:7], hello[7:], b"more") == hello + b"more"
+            assert await tunnel(at, hello[:7], hello[7:], b"more", ends=True) == hello + b"more"
             assert at.egress.events[-1].action == "allow"
 
     run(test())
@@ -305,7 +305,7 @@ def test_hello_sent_together_with_connect_is_relayed() -> None:
         async with bench(upstream=Upstream(echo=True)) as at:
             hello = client_hello("a.b")
             request = b"CONNECT a.b:%d HTTP/1.1\r\n\r\n" % at.upstream.port
-            assert await at.say(request + hello) == CONNECTED + hello
+            assert await at.say(request + hello, ends=True) == CONNECTED + hello
 
     run(test())
 
@@ -340,7 +340,7 @@ def test_tls_to_an_address_needs_no_server_name() -> None:
         async with bench("127.0.0.1:*", upstream=Upstream(echo=True)) as at:
             hello = client_hello(None)
             request = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % at.upstream.port
-            assert await at.say(request + hello) == CONNECTED + hello
+            assert await at.say(request + hello, ends=True) == CONNECTED + hello
             assert await at.say(request + client_hello("a.b")) == CONNECTED + b"\x15\x03\x01\x00\x02\x02\x31"
 
     run(test())
@@ -361,7 +361,8 @@ def test_plain_http_in_a_tunnel_is_held_to_the_tunnels_host() -> None:
 @pytest.mark.parametrize("first", [b"SSH-2.0-x\r\n", b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"EHLO x\r\n", b""])
 def test_other_protocol_in_a_tunnel_is_refused(first: bytes) -> None:
     async def test() -> None:
-        async with bench(upstream=Upstream(echo=True)) as at:
+        # silence is no protocol either, and ends with the time for a head
+        async with bench(upstream=Upstream(echo=True), budgets=LONG if first else SHORT) as at:
             answer = await tunnel(at, first)
             assert answer.startswith(b"HTTP/1.1 403 ") or (answer == b"" and not first)
             assert not any(at.upstream.received)

@@ -65,7 +65,7 @@ def test_cancelled_while_waiting_ends_at_once_and_gives_the_turn_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MOST", 1)
-    folder = support.tool_folder(tmp_path, "import time; print('x', flush=True); time.sleep(60)")
+    folder = support.tool_folder(tmp_path, "import time; print('x', flush=True); time.sleep(3600)")
     quick = support.tool_folder(tmp_path / "quick", "print('y')")
 
     async def work() -> None:

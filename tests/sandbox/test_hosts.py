@@ -437,4 +437,4 @@ def test_intersection_says_what_was_refused() -> None:
 
 def test_hosts_alone_loads_no_event_loop() -> None:
     code = "import sys, tamis.sandbox.network.hosts as h; h.parse_rule('*.example.com'); sys.exit('asyncio' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tamis.sandbox.job import LAYERS
-from tamis.sandbox.model import RunOutcome
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 
@@ -21,8 +21,6 @@ SHOWN_ELSEWHERE = {
     "die-with-parent": "test_lifecycle.py kills the daemon, with the layer and without",
 }
 
-Results = dict[str, tuple[RunOutcome, str] | Exception]
-
 
 def _layers(case: Case) -> tuple[str, ...]:
     return tuple(case.layer.split("+"))
@@ -32,22 +30,28 @@ def _left_out(case: Case) -> str:
     return "shows what only root could lose" if case.root_only and not support.IS_ROOT else ""
 
 
-@pytest.fixture(scope="session")
-def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def _with_its_share(case: Case) -> ParameterSet:
+    """Of a layer with many cases one in four runs without ``--long``."""
+    many = sum(one.layer == case.layer for one in BITES) > 5
+    return pytest.param(case, id=f"{case.id}-without-{case.layer}", marks=[pytest.mark.share(4)] if many else [])
+
+
+@pytest.fixture(scope="module")
+def results(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Case], support.Result]:
     chosen = [
         case for case in support.chosen_cases(request, "test_case_fails_without_its_layer") if not _left_out(case)
     ]
-    work = [(case, tmp_path_factory.mktemp(case.id.partition("-")[0]), _layers(case)) for case in chosen]
-    return dict(zip((case.id for case in chosen), asyncio.run(support.run_cases(work)), strict=True))
+    return support.by_area(chosen, tmp_path_factory, _layers)
 
 
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("case", BITES, ids=lambda case: f"{case.id}-without-{case.layer}")
-def test_case_fails_without_its_layer(case: Case, results: Results) -> None:
+@pytest.mark.parametrize("case", [_with_its_share(case) for case in BITES])
+def test_case_fails_without_its_layer(case: Case, results: Callable[[Case], support.Result]) -> None:
     reason = _left_out(case)
     if reason:
         pytest.skip(reason)
-    found = results[case.id]
+    found = results(case)
     if isinstance(found, Exception):
         raise found
     outcome, wrong = found

@@ -22,7 +22,7 @@ from tests.sandbox import network_servers as servers
 from tests.sandbox import support
 from tests.sandbox.bun import bun as bun
 
-LIMITS = Limits(wall_ms=60_000)
+LIMITS = Limits(wall_ms=300_000)
 CERTIFICATES = dict.fromkeys(
     ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"), "/tool/ca.pem"
 )
@@ -32,7 +32,7 @@ import json, sys, urllib.error, urllib.request
 
 def ask(url):
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=600) as answer:
             return [answer.status, answer.read().decode()]
     except urllib.error.HTTPError as error:
         return [error.code, error.read().decode()]

@@ -164,7 +164,7 @@ ENTRIES = [by_mount, by_writing, by_show, by_program, by_python, by_node, by_uv,
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_nothing_of_the_never_list_is_ever_mounted(entry: Any, home: Path, data: st.DataObject) -> None:
     place = data.draw(closed_places(home))

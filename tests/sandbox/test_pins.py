@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tamis.sandbox import engine, runner
-from tamis.sandbox.model import Limits, RunOutcome, RunRequest
+from tamis.sandbox.model import RunOutcome, RunRequest
 from tests.sandbox.sri import sri
 
 
@@ -20,7 +20,6 @@ def run(folder: Path, script: str, integrity: str) -> RunOutcome:
         script=script,
         language="python",
         integrity=integrity,
-        limits=Limits(wall_ms=20_000),
     )
     return asyncio.run(runner.run(wanted))
 

@@ -26,6 +26,7 @@ from tamis.sandbox.warm.key import may_wait, shape
 from tamis.sandbox.warm.pool import BUSY_RUNS, Demand, Pool, PoolSettings, opened_pool
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
+from tests.waiting import arrives, until
 
 ECHO = "import json, sys; print(json.dumps(json.load(sys.stdin)))"
 EAGER = PoolSettings(eager=True)
@@ -140,7 +141,7 @@ here = sorted(os.listdir("/tmp")), sorted(p for p in os.listdir("/proc") if p.is
 open("/tmp/" + given, "w").write(given)
 os.environ["LEFT"] = "secret"
 if os.fork() == 0:
-    import time; os.close(1); os.close(2); time.sleep(60)
+    import time; os.close(1); os.close(2); time.sleep(3600)
 layout = next(line for line in open("/proc/self/maps") if "[stack]" in line)
 print(here, layout.split("-")[0], hash("a"))
 """
@@ -333,8 +334,8 @@ def test_what_differs_in_anything_fixed_is_not_taken(tmp_path: Path) -> None:
     plain = support.request(folder)
     others = {
         "args": support.request(folder, args=("x",)),
-        "memory": support.request(folder, limits=Limits(wall_ms=10_000, memory_bytes=200_000_000)),
-        "stdin limit": support.request(folder, limits=Limits(wall_ms=10_000, stdin_bytes=5)),
+        "memory": support.request(folder, limits=Limits(wall_ms=300_000, memory_bytes=200_000_000)),
+        "stdin limit": support.request(folder, limits=Limits(wall_ms=300_000, stdin_bytes=5)),
         "boot": support.request(folder, boot="print('boot')"),
     }
 
@@ -347,7 +348,7 @@ def test_what_differs_in_anything_fixed_is_not_taken(tmp_path: Path) -> None:
                 await pool.settle()
             assert not (await pool.run(plain, generation="2")).sandbox.warm
             # the deadline alone is set when the call comes
-            outcome = await pool.run(support.request(folder, limits=Limits(wall_ms=9_000)))
+            outcome = await pool.run(support.request(folder, limits=Limits(wall_ms=299_000)))
             assert outcome.sandbox.warm
 
     run(work())
@@ -399,14 +400,15 @@ def test_deadline_runs_from_the_call_on(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with opened_pool(EAGER) as pool:
-            limits = Limits(wall_ms=2_000)
-            await pool.run(support.request(folder, stdin=b"0", limits=limits))
+            await pool.run(support.request(folder, stdin=b"0"))
             await pool.settle()
-            await asyncio.sleep(2.1)
-            outcome = await pool.run(support.request(folder, stdin=b"0", limits=limits))
+            await asyncio.sleep(0.3)
+            began = asyncio.get_running_loop().time()
+            outcome = await pool.run(support.request(folder, stdin=b"0"))
             assert (outcome.kind, outcome.sandbox.warm) == ("ok", True)
+            assert outcome.wall_ms <= (asyncio.get_running_loop().time() - began) * 1000 + 1
             await pool.settle()
-            outcome = await pool.run(support.request(folder, stdin=b"60", limits=limits))
+            outcome = await pool.run(support.request(folder, stdin=b"3600", limits=Limits(wall_ms=500)))
             assert (outcome.kind, outcome.sandbox.warm) == ("timeout", True)
 
     run(work())
@@ -416,15 +418,13 @@ def test_idle_ones_end_by_themselves(tmp_path: Path) -> None:
     wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"1")
 
     async def work() -> None:
-        async with opened_pool(PoolSettings(eager=True, idle_seconds=1.5)) as pool:
+        async with opened_pool(PoolSettings(eager=True, idle_seconds=1.0)) as pool:
             await pool.run(wanted)
             await pool.settle()
             pids = waiting(pool)
-            assert len(pids) >= 3
-            await asyncio.sleep(1.7)
+            await arrives(lambda: pool.metrics().discarded == {"idle": 1})
             await pool.settle()
             assert pool.metrics().idle == 0
-            assert pool.metrics().discarded == {"idle": 1}
             assert not any(alive(pid) for pid in pids)
 
     run(work())
@@ -486,13 +486,15 @@ def test_a_sandbox_that_does_not_come_to_wait_costs_a_call_nothing_but_time(
 ) -> None:
     wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"{}")
     monkeypatch.setattr(pool_module, "MOST_SOON_SECONDS", 60.0 if how == "fails" else 0.05)
-    real = runner.run
+    real, may_come = runner.run, asyncio.Event()
+    may_come.set()
 
     async def late(request: RunRequest, **more: Any) -> RunOutcome:
         if more["warm"].parks:
-            await asyncio.sleep(0.2 if how == "fails" else 1.0)
             if how == "fails":
+                await asyncio.sleep(0.2)
                 return RunOutcome(kind="unavailable")
+            await may_come.wait()
         return await real(request, **more)
 
     async def work() -> None:
@@ -502,6 +504,7 @@ def test_a_sandbox_that_does_not_come_to_wait_costs_a_call_nothing_but_time(
             await pool.settle()
             pool.reset()
             await pool.settle()
+            may_come.clear()
             await pool.run(wanted)
             (starting,) = pool._starting  # pyright: ignore[reportPrivateUsage]
             while starting.began == math.inf:
@@ -509,6 +512,7 @@ def test_a_sandbox_that_does_not_come_to_wait_costs_a_call_nothing_but_time(
             monkeypatch.setattr(Demand, "is_soon", lambda *_: True)
             outcome = await pool.run(wanted)
             assert (outcome.kind, outcome.sandbox.warm) == ("ok", False)
+            may_come.set()
             await pool.settle()
             # the one that came too late is another call's
             assert (await pool.run(wanted)).sandbox.warm is (how == "takes long")
@@ -553,9 +557,7 @@ def test_number_and_memory_of_idle_ones_are_bounded(tmp_path: Path) -> None:
             for folder in folders:
                 await pool.run(support.request(folder))
                 await pool.settle()
-            await asyncio.sleep(0.05)
-            assert pool.metrics().idle == most
-            assert pool.metrics().discarded[reason] == 5 - most
+            await arrives(lambda: (pool.metrics().idle, pool.metrics().discarded.get(reason)) == (most, 5 - most))
             if most:
                 # the longest unused went first
                 assert not (await pool.run(support.request(folders[0]))).sandbox.warm
@@ -606,7 +608,7 @@ async def main():
     await pool.run(support.request(sys.argv[2]))
     await pool.settle()
     print(pool.metrics().idle, flush=True)
-    await asyncio.sleep(60)
+    await asyncio.sleep(3600)
 asyncio.run(main())
 """
 
@@ -626,14 +628,11 @@ def test_idle_ones_die_with_the_daemon(tmp_path: Path) -> None:
     assert len(left()) >= 3
     process.kill()
     process.wait()
-    end = time.monotonic() + 5
-    while left() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert left() == []
+    until(lambda: not left())
 
 
 def test_cancelled_call_leaves_nothing_and_takes_nothing(tmp_path: Path) -> None:
-    wanted = support.request(support.tool_folder(tmp_path, "import time; print('x', flush=True); time.sleep(60)"))
+    wanted = support.request(support.tool_folder(tmp_path, "import time; print('x', flush=True); time.sleep(3600)"))
 
     async def work() -> None:
         async with opened_pool(EAGER) as pool:
@@ -692,7 +691,7 @@ def test_descriptors_and_processes_stay_flat(tmp_path: Path, is_long: bool) -> N
     run(work())
 
 
-SHARE = random.Random(20).sample(cases.ALL, 24)
+SHARE = random.Random(20).sample(cases.ALL, 8)
 
 
 @pytest.mark.parametrize("case", SHARE, ids=lambda case: case.id)

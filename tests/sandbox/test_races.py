@@ -16,18 +16,17 @@ from tamis.sandbox import runner
 from tamis.sandbox.model import Limits, Mount, RunOutcome, RunRequest
 from tamis.sandbox.paths import idmapped
 from tests.sandbox import support
+from tests.waiting import arrives
 
 MINE = "print('mine')"
 STRANGE = "print('strange')"
 
 
-async def _steady(seconds: float = 3.0) -> list[int]:
-    """The processes that are left when nothing should run; what was killed a moment ago may still be going."""
-    end = asyncio.get_running_loop().time() + seconds
-    while support.children() and asyncio.get_running_loop().time() < end:
+async def _end() -> None:
+    """Waits until no process is left; what was killed a moment ago may still be going."""
+    while support.children():
         await asyncio.sleep(0.02)
         support.reap_orphans()
-    return support.children()
 
 
 def test_cancelled_at_any_moment_leaves_nothing(tmp_path: Path, is_long: bool) -> None:
@@ -36,24 +35,23 @@ def test_cancelled_at_any_moment_leaves_nothing(tmp_path: Path, is_long: bool) -
     data = tmp_path / "data"
     data.mkdir()
     wanted = support.request(
-        support.tool_folder(tmp_path, "import time; time.sleep(5)"), write=(Mount(os.path.realpath(data)),)
+        support.tool_folder(tmp_path, "import time; time.sleep(3600)"), write=(Mount(os.path.realpath(data)),)
     )
 
-    async def main() -> tuple[int, int, list[int]]:
+    async def main() -> None:
         await runner.run(support.request(support.tool_folder(tmp_path / "first", "pass")))
         before = support.descriptors()
-        for _ in range(1500 if is_long else 120):
+        for _ in range(1500 if is_long else 60):
             task = asyncio.create_task(runner.run(wanted))
             await asyncio.sleep(moments.random() * 0.02)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
         idmapped.forget()  # what is kept for the next run is no leak
-        return before, support.descriptors(), await _steady()
+        await _end()
+        await arrives(lambda: support.descriptors() <= before)  # fewer, where something of another test was collected
 
-    before, after, left = asyncio.run(main())
-    assert left == []
-    assert after <= before  # fewer, where something of another test was collected meanwhile
+    asyncio.run(main())
     assert data.stat().st_uid == os.geteuid()
 
 
@@ -72,23 +70,22 @@ def test_cancelled_at_every_step_of_the_loop_leaves_nothing(tmp_path: Path, is_l
             return True
         return False
 
-    async def main() -> tuple[int, int, list[int]]:
+    async def main() -> None:
         await runner.run(wanted)
         before = support.descriptors()
-        for steps in (*range(40), *range(40, 4000, 40 if is_long else 400)):
+        for steps in (*range(0, 40, 1 if is_long else 4), *range(40, 4000, 40 if is_long else 400)):
             if not await cancelled_after(steps):
                 break
-        return before, support.descriptors(), await _steady()
+        await _end()
+        await arrives(lambda: support.descriptors() <= before)  # fewer, where something of another test was collected
 
-    before, after, left = asyncio.run(main())
-    assert left == []
-    assert after <= before  # fewer, where something of another test was collected meanwhile
+    asyncio.run(main())
 
 
 def test_cancelled_twice_and_while_ending_leaves_nothing(tmp_path: Path) -> None:
-    wanted = support.request(support.tool_folder(tmp_path, "import time; time.sleep(5)"))
+    wanted = support.request(support.tool_folder(tmp_path, "import time; time.sleep(3600)"))
 
-    async def main() -> list[int]:
+    async def main() -> None:
         for wait in (0.0, 0.002, 0.01, 0.05):
             task = asyncio.create_task(runner.run(wanted))
             await asyncio.sleep(wait)
@@ -97,9 +94,9 @@ def test_cancelled_twice_and_while_ending_leaves_nothing(tmp_path: Path) -> None
                 await asyncio.sleep(0)
             with pytest.raises(asyncio.CancelledError):
                 await task
-        return await _steady()
+        await _end()
 
-    assert asyncio.run(main()) == []
+    asyncio.run(main())
 
 
 SOURCES: dict[str, tuple[str, Callable[[int, RunOutcome], bool]]] = {
@@ -112,7 +109,7 @@ SOURCES: dict[str, tuple[str, Callable[[int, RunOutcome], bool]]] = {
         lambda index, outcome: outcome.kind == "error" and outcome.stderr == f"words of run {index}\n".encode(),
     ),
     "hangs": (
-        "import sys,time; print(sys.stdin.read(), flush=True); time.sleep(60)",
+        "import sys,time; print(sys.stdin.read(), flush=True); time.sleep(3600)",
         lambda index, outcome: outcome.kind == "timeout" and outcome.stdout == f"run {index}\n".encode(),
     ),
     "floods": (
@@ -122,7 +119,7 @@ SOURCES: dict[str, tuple[str, Callable[[int, RunOutcome], bool]]] = {
         ),
     ),
     "leaves": (
-        "import os,sys,time\nif os.fork()==0:\n  os.setsid(); time.sleep(60)\nprint(sys.stdin.read())",
+        "import os,sys,time\nif os.fork()==0:\n  os.setsid(); time.sleep(3600)\nprint(sys.stdin.read())",
         lambda index, outcome: outcome.kind == "ok" and outcome.stdout == f"run {index}\n".encode(),
     ),
 }
@@ -136,7 +133,7 @@ def test_twenty_runs_at_once_do_not_mix(tmp_path: Path) -> None:
         wanted = support.request(
             support.tool_folder(tmp_path / name, SOURCES[name][0]),
             stdin=f"run {index}".encode(),
-            limits=Limits(wall_ms=2500 if name == "hangs" else 20_000),
+            limits=Limits(wall_ms=2500 if name == "hangs" else 300_000),
         )
         return await runner.run(wanted, on_output=lambda _, piece: heard[index].extend(piece))
 
@@ -314,7 +311,7 @@ while time.monotonic() < end:
     async def main() -> list[RunOutcome]:
         outcomes: list[RunOutcome] = []
         for _ in range(10 if is_long else 2):
-            outcomes.extend(await asyncio.wait_for(asyncio.gather(*(runner.run(wanted) for _ in range(6))), 60))
+            outcomes.extend(await asyncio.gather(*(runner.run(wanted) for _ in range(6))))
         return outcomes
 
     assert {outcome.kind for outcome in asyncio.run(main())} == {"ok"}

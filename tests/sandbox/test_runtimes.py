@@ -16,7 +16,7 @@ from tests.sandbox import support
 from tests.sandbox.bun import bun as bun
 
 ECHO_JS = 'let s="";process.stdin.on("data",d=>s+=d).on("end",()=>{console.log(JSON.stringify({got:JSON.parse(s),args:process.argv.slice(2)}))});'
-LIMITS = Limits(wall_ms=20_000)
+LIMITS = Limits(wall_ms=300_000)
 
 
 def node() -> None:
@@ -50,7 +50,7 @@ def test_node_workers_wasm_and_child_processes_run(tmp_path: Path) -> None:
 def test_node_out_of_memory_is_a_memory_limit(tmp_path: Path) -> None:
     node()
     folder = support.tool_folder(tmp_path, "const a=[];for(;;)a.push(new Array(1e5).fill(Math.random()))", "tool.js")
-    limits = Limits(wall_ms=20_000, memory_bytes=134_217_728)
+    limits = Limits(wall_ms=300_000, memory_bytes=134_217_728)
     outcome = support.run(support.request(folder, "tool.js", "nodejs", limits=limits))
     assert (outcome.kind, outcome.limit) == ("limit", "memory"), outcome
 
@@ -107,7 +107,7 @@ def test_each_node_is_held_to_its_memory(tmp_path: Path, node_path: str) -> None
     elif not Path(node_path).exists():
         pytest.skip("no Node of the system here")
     folder = support.tool_folder(tmp_path, "const a=[];for(;;)a.push(Buffer.alloc(1<<20,1))", "tool.js")
-    limits = Limits(wall_ms=20_000, memory_bytes=134_217_728)
+    limits = Limits(wall_ms=300_000, memory_bytes=134_217_728)
     chosen = Interpreters(nodejs=node_path)
     outcome = support.run(support.request(folder, "tool.js", "nodejs", limits=limits, interpreters=chosen))
     assert (outcome.kind, outcome.limit) == ("limit", "memory"), outcome

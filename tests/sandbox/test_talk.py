@@ -22,7 +22,7 @@ def talked(
     work: Callable[[Talk], Awaitable[object]],
     *,
     talk: Talk | None = None,
-    wall_ms: int = 20_000,
+    wall_ms: int = 300_000,
 ) -> tuple[RunOutcome, object]:
     folder = support.tool_folder(tmp_path, source)
     wanted = support.request(folder, limits=Limits(wall_ms=wall_ms))
@@ -52,7 +52,7 @@ def test_lines_go_both_ways_until_the_input_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_program_that_prints_faster_than_is_read_waits_and_loses_nothing(tmp_path: Path) -> None:
-    source = "for number in range(60_000): print(number, 'x' * 50)\n"
+    source = "for number in range(20_000): print(number, 'x' * 50)\n"
 
     async def work(talk: Talk) -> int:
         await asyncio.sleep(0.5)
@@ -64,7 +64,7 @@ def test_a_program_that_prints_faster_than_is_read_waits_and_loses_nothing(tmp_p
         return count
 
     outcome, count = talked(tmp_path, source, work, talk=Talk(max_waiting_bytes=100_000))
-    assert (outcome.kind, count) == ("ok", 60_000)
+    assert (outcome.kind, count) == ("ok", 20_000)
 
 
 def test_a_program_that_does_not_read_holds_the_writer_back(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_run_that_is_refused_ends_its_conversation(tmp_path: Path) -> None:
 
 
 def test_a_cancel_ends_the_program_and_the_conversation(tmp_path: Path) -> None:
-    folder = support.tool_folder(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(60)\n")
+    folder = support.tool_folder(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(3600)\n")
 
     async def both() -> tuple[RunOutcome, bytes | None]:
         talk, stop = Talk(), asyncio.Event()

@@ -16,6 +16,7 @@ from tamis.sandbox import probe
 from tamis.sandbox.backends import unsandboxed
 from tamis.sandbox.model import Limits, Mount, RunOutcome
 from tests.sandbox import support
+from tests.waiting import until
 
 ordinary = pytest.mark.skipif(support.IS_ROOT, reason="root is refused; as_user.sh runs this as an ordinary user")
 
@@ -34,14 +35,10 @@ def run(parent: Path, source: str, **more: object) -> RunOutcome:
     return support.run_source(parent, source, **more)
 
 
-def left(mark: str) -> bool:
-    end = time.monotonic() + 5
+def await_gone(mark: str) -> None:
     while support.marked(mark):
-        if time.monotonic() > end:
-            return True
         time.sleep(0.02)
         support.reap_orphans()
-    return False
 
 
 @pytest.mark.skipif(not support.IS_ROOT, reason="shows what root is refused")
@@ -119,10 +116,10 @@ def test_descriptors_of_the_daemon_are_not_inherited(tmp_path: Path, insisted: N
 @pytest.mark.parametrize(
     ("source", "limits", "limit"),
     [
-        ("import time; time.sleep(60)", Limits(wall_ms=500), "wall"),
-        ("while True: pass", Limits(wall_ms=9000, cpu_seconds=1), "cpu"),
-        ("x=bytearray(400_000_000); print(len(x))", Limits(wall_ms=9000, memory_bytes=100_000_000), "memory"),
-        ("while True: print('x'*1000)", Limits(wall_ms=9000), "stdout"),
+        ("import time; time.sleep(3600)", Limits(wall_ms=500), "wall"),
+        ("while True: pass", Limits(wall_ms=300_000, cpu_seconds=1), "cpu"),
+        ("x=bytearray(400_000_000); print(len(x))", Limits(wall_ms=300_000, memory_bytes=100_000_000), "memory"),
+        ("while True: print('x'*1000)", Limits(wall_ms=300_000), "stdout"),
     ],
 )
 def test_limits_hold(tmp_path: Path, insisted: None, source: str, limits: Limits, limit: str) -> None:
@@ -132,22 +129,22 @@ def test_limits_hold(tmp_path: Path, insisted: None, source: str, limits: Limits
 
 @ordinary
 def test_fork_bomb_is_bounded(tmp_path: Path, insisted: None) -> None:
-    source = "import os,time\nn=0\ntry:\n  while True:\n    if os.fork()==0: time.sleep(20); os._exit(0)\n    n+=1\nexcept BlockingIOError: print(n<100)"
-    outcome = run(tmp_path, source, limits=Limits(wall_ms=9000, processes=20))
+    source = "import os,time\nn=0\ntry:\n  while True:\n    if os.fork()==0: time.sleep(3600); os._exit(0)\n    n+=1\nexcept BlockingIOError: print(n<100)"
+    outcome = run(tmp_path, source, limits=Limits(wall_ms=300_000, processes=20))
     assert outcome.stdout == b"True\n", outcome
 
 
-DAEMONS = "import os,time,sys\nfor _ in range(3):\n  if os.fork()==0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n    os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(60)', '{mark}'])\n"
+DAEMONS = "import os,time,sys\nfor _ in range(3):\n  if os.fork()==0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n    os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(3600)', '{mark}'])\n"
 
 
 @ordinary
 @pytest.mark.parametrize("end", ["exit", "wall"])
 def test_what_the_script_left_is_ended(tmp_path: Path, insisted: None, end: str) -> None:
     mark = f"tamis-left-{os.getpid()}-{end}"
-    source = DAEMONS.replace("{mark}", mark) + ("time.sleep(0.3)" if end == "exit" else "time.sleep(60)")
-    outcome = run(tmp_path, source, limits=Limits(wall_ms=1500))
+    source = DAEMONS.replace("{mark}", mark) + ("time.sleep(0.3)" if end == "exit" else "time.sleep(3600)")
+    outcome = run(tmp_path, source, limits=Limits(wall_ms=300_000 if end == "exit" else 1500))
     assert outcome.kind == ("ok" if end == "exit" else "timeout"), outcome
-    assert not left(mark)
+    await_gone(mark)
 
 
 @ordinary
@@ -157,7 +154,7 @@ def test_cancelling_ends_it(tmp_path: Path, insisted: None) -> None:
 
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(0.3, stop.set)
-        folder = support.tool_folder(tmp_path, "import time; time.sleep(60)")
+        folder = support.tool_folder(tmp_path, "import time; time.sleep(3600)")
         return await runner.run(support.request(folder), cancelled=stop)
 
     assert asyncio.run(cancel()).kind == "cancelled"
@@ -166,21 +163,18 @@ def test_cancelling_ends_it(tmp_path: Path, insisted: None) -> None:
 @ordinary
 def test_the_end_of_the_daemon_is_the_end_of_its_scripts(tmp_path: Path, insisted: None) -> None:
     mark = f"tamis-orphan-{os.getpid()}"
-    support.tool_folder(tmp_path, DAEMONS.replace("{mark}", mark) + "time.sleep(60)")
-    wanted = f"support.request({str(tmp_path / 'tool')!r}, limits=support.Limits(wall_ms=60_000))"
+    support.tool_folder(tmp_path, DAEMONS.replace("{mark}", mark) + "time.sleep(3600)")
+    wanted = f"support.request({str(tmp_path / 'tool')!r}, limits=support.Limits(wall_ms=3_600_000))"
     daemon = subprocess.Popen(
         [sys.executable, "-c", f"from tests.sandbox import support; support.run({wanted})"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     try:
-        end = time.monotonic() + 20
-        while len(support.marked(mark)) < 3 and time.monotonic() < end:
-            time.sleep(0.02)
-        assert len(support.marked(mark)) >= 3
+        until(lambda: len(support.marked(mark)) >= 3)
     finally:
         daemon.send_signal(signal.SIGKILL)
         daemon.wait()
-    assert not left(mark)
+    await_gone(mark)
 
 
 @ordinary

@@ -312,7 +312,7 @@ GRANTED = (
     ),
     Case(
         "g16-swept-after-timeout",
-        "import os,sys,time; os.mkfifo(sys.argv[1]+'/fifo'); time.sleep(60)",
+        "import os,sys,time; os.mkfifo(sys.argv[1]+'/fifo'); time.sleep(3600)",
         kind="timeout",
         limit="wall",
         error="TimeoutError",

@@ -8,7 +8,7 @@ from typing import Any
 from tamis.sandbox.model import Mount
 from tests.sandbox.cases.base import Case, Place, attack, nothing_runs, over, works
 
-_SMALL = {"memory_bytes": 100_000_000, "wall_ms": 12_000}
+_SMALL = {"memory_bytes": 100_000_000}
 _HELD_BY_BOTH = "rlimits+watchdog+cgroup"
 
 
@@ -26,8 +26,8 @@ def spread(n, work):
         if os.fork() == 0:
             try: work()
             except (OSError, MemoryError): pass
-            time.sleep(10); os._exit(0)
-    time.sleep(10); print('BROKEN'); sys.stdout.flush(); os._exit(0)
+            time.sleep(3600); os._exit(0)
+    time.sleep(3600)
 """
 
 
@@ -37,7 +37,7 @@ def _unseen(name: str, body: str) -> Case:
         name,
         "memory",
         _SPREAD + textwrap.dedent(body),
-        limits={"memory_bytes": 67_108_864, "wall_ms": 20_000},
+        limits={"memory_bytes": 67_108_864},
         layer="watchdog+cgroup",
         after=nothing_runs,
     )
@@ -183,8 +183,8 @@ MEMORY = (
     over(
         "m03-many-processes",
         "memory",
-        "import time\nfor _ in range(6):\n  if os.fork()==0:\n    x=b'y'*40_000_000; time.sleep(5); os._exit(0)\ntime.sleep(5)",
-        limits={**_SMALL, "wall_ms": 4000},
+        "import time\nfor _ in range(6):\n  if os.fork()==0:\n    x=b'y'*40_000_000; time.sleep(3600); os._exit(0)\ntime.sleep(3600)",
+        limits=_SMALL,
         layer="watchdog+cgroup",
     ),
     works(
@@ -228,14 +228,14 @@ MEMORY = (
     over(
         "m14-fork-bomb",
         "processes",
-        "for _ in range(60):\n  if os.fork()==0:\n    import time; time.sleep(3); os._exit(0)\nprint('forked')",
+        "for _ in range(60):\n  if os.fork()==0:\n    import time; time.sleep(3600); os._exit(0)\nprint('forked')",
         limits={"processes": 20},
         layer="rlimits+cgroup",
         after=nothing_runs,
     ),
     works(
         "m15-exact-process-count",
-        "import os,time\nn=0\ntry:\n  while True:\n    if os.fork()==0: time.sleep(2); os._exit(0)\n    n+=1\nexcept BlockingIOError: pass\nprint(n+1)",
+        "import os,time\nn=0\ntry:\n  while True:\n    if os.fork()==0: time.sleep(3600); os._exit(0)\n    n+=1\nexcept BlockingIOError: pass\nprint(n+1)",
         "20\n",
         limits={"processes": 20},
     ),
@@ -243,7 +243,6 @@ MEMORY = (
         "m16-too-many-files",
         "files",
         "for i in range(200000): open(f'/tmp/{i}','w').close()",
-        limits={"wall_ms": 40_000},
         layer="watchdog",
     ),
     over(
@@ -255,7 +254,7 @@ MEMORY = (
     over(
         "m18-shared-mappings",
         "memory",
-        "import mmap,time\nx=[]\nfor _ in range(60):\n  m=mmap.mmap(-1, 4_000_000); m[:]=b'x'*4_000_000; x.append(m); time.sleep(0.002)\ntime.sleep(2)",
+        "import mmap,time\nx=[]\nfor _ in range(60):\n  m=mmap.mmap(-1, 4_000_000); m[:]=b'x'*4_000_000; x.append(m); time.sleep(0.002)\ntime.sleep(3600)",
         limits=_SMALL,
         layer="watchdog+cgroup",
     ),
@@ -268,7 +267,7 @@ MEMORY = (
         m = mmap.mmap(-1, 600_000_000)
         for at in range(0, 600_000_000, 4_096_000):
             n = min(4_096_000, 600_000_000 - at); m[at:at+n] = b'x'*n; m.madvise(mmap.MADV_DONTNEED, at, n)
-        time.sleep(2); print('BROKEN', m[599_999_999])
+        time.sleep(3600); m[599_999_999]
         """,
         limits=_SMALL,
         layer="watchdog+cgroup",
@@ -281,7 +280,7 @@ MEMORY = (
         f = open('/dev/zero', 'r+b'); m = mmap.mmap(f.fileno(), 600_000_000)
         for at in range(0, 600_000_000, 4_096_000):
             n = min(4_096_000, 600_000_000 - at); m[at:at+n] = b'x'*n; m.madvise(mmap.MADV_DONTNEED, at, n)
-        time.sleep(2); print('BROKEN', m[599_999_999])
+        time.sleep(3600); m[599_999_999]
         """,
         limits=_SMALL,
     ),
@@ -301,7 +300,7 @@ MEMORY = (
                 try:
                     while True: x.send(b'x' * 65536)
                 except BlockingIOError: pass
-        time.sleep(4); os._exit(0)
+        time.sleep(3600)
         """,
         limits=_SMALL,
         layer="watchdog+cgroup",
@@ -319,7 +318,7 @@ MEMORY = (
                 try:
                     while True: x.send(b'x' * 65536)
                 except BlockingIOError: pass
-        time.sleep(3); os._exit(0)
+        time.sleep(3600)
         """,
         limits=_SMALL,
         layer="watchdog+cgroup",
@@ -338,7 +337,7 @@ MEMORY = (
             try:
                 for _ in range(300): b.sendto(b'x' * 60000, b.getsockname())
             except OSError: pass
-        time.sleep(4); os._exit(0)
+        time.sleep(3600)
         """,
         limits=_SMALL,
         layer="watchdog+cgroup",
@@ -365,19 +364,19 @@ MEMORY = (
     over(
         "m26-copies-on-write",
         "memory",
-        "import time\nx=bytearray(50_000_000)\nfor _ in range(5):\n  if os.fork()==0:\n    for i in range(0, len(x), 4096): x[i]=1\n    time.sleep(5); os._exit(0)\ntime.sleep(5)",
+        "import time\nx=bytearray(50_000_000)\nfor _ in range(5):\n  if os.fork()==0:\n    for i in range(0, len(x), 4096): x[i]=1\n    time.sleep(3600); os._exit(0)\ntime.sleep(3600)",
         limits=_SMALL,
     ),
     attack(
         "m27-threads",
-        "import threading,time\ndef go():\n  for _ in range(2000): threading.Thread(target=time.sleep, args=(5,), daemon=True).start()\ncannot(go, RuntimeError)",
+        "import threading,time\ndef go():\n  for _ in range(2000): threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\ncannot(go, RuntimeError)",
         limits={"processes": 30},
         layer="rlimits+cgroup",
     ),
     over(
         "m28-fork-bomb-in-own-sessions",
         "processes",
-        "import time\nfor _ in range(80):\n  if os.fork()==0:\n    os.setsid(); time.sleep(3); os._exit(0)",
+        "import time\nfor _ in range(80):\n  if os.fork()==0:\n    os.setsid(); time.sleep(3600)",
         limits={"processes": 20},
         after=nothing_runs,
     ),
@@ -394,7 +393,7 @@ MEMORY = (
         import subprocess
         procs = []
         def go():
-            for _ in range(100): procs.append(subprocess.Popen(['/bin/sleep', '5'], close_fds=False))
+            for _ in range(100): procs.append(subprocess.Popen(['/bin/sleep', '3600'], close_fds=False))
         cannot(go)
         """,
         limits={"processes": 20},
@@ -415,13 +414,12 @@ MEMORY = (
         "m34-hard-links-and-long-names",
         "files",
         "open('/tmp/x','w').close()\nfor i in range(200000): os.link('/tmp/x', '/tmp/'+str(i).zfill(250))",
-        limits={"wall_ms": 40_000},
     ),
     attack(
         "m35-deep-folders",
         "try:\n  for i in range(3000): os.mkdir('d'*200) if i else os.chdir('/tmp') or os.mkdir('d'*200); os.chdir('d'*200)\nexcept OSError: pass\nheld()",
     ),
-    over("m36-folder-flood", "files", "for i in range(200000): os.mkdir(f'/dev/shm/{i}')", limits={"wall_ms": 40_000}),
+    over("m36-folder-flood", "files", "for i in range(200000): os.mkdir(f'/dev/shm/{i}')"),
     attack(
         "m37-locked-memory",
         "import mmap\nm=mmap.mmap(-1, 64_000_000, flags=mmap.MAP_PRIVATE|mmap.MAP_ANONYMOUS); p=ctypes.addressof(ctypes.c_char.from_buffer(m))\nrefused(149, p, 64_000_000, codes=(errno.EPERM, errno.ENOMEM, errno.EAGAIN))",
@@ -462,7 +460,7 @@ MEMORY = (
     attack(
         "m46-descriptors-in-flight",
         "import socket,array\na,b=socket.socketpair(); n=0\ndef go():\n  for _ in range(100000):\n    x,y=socket.socketpair(); x.setblocking(False)\n    socket.send_fds(x,[b'x'],[a.fileno(), b.fileno(), y.fileno()]); x.close(); y.close()\ntry: go()\nexcept OSError: pass\nheld()",
-        limits={"open_files": 64, "wall_ms": 20_000},
+        limits={"open_files": 64},
     ),
     over(
         "m47-tmp-and-heap-together",
@@ -481,14 +479,14 @@ MEMORY = (
         "memory",
         "const x=[]; while (true) x.push(new Array(1000).fill(Math.random()))",
         language="nodejs",
-        limits={"memory_bytes": 150_000_000, "wall_ms": 20_000},
+        limits={"memory_bytes": 150_000_000},
     ),
     over(
         "m50-node-buffers",
         "memory",
         "const x=[]; setInterval(() => x.push(Buffer.alloc(8e6, 1)), 1)",
         language="nodejs",
-        limits={"memory_bytes": 150_000_000, "wall_ms": 20_000},
+        limits={"memory_bytes": 150_000_000},
     ),
     over(
         "m51-largest-file-in-a-granted-folder",
@@ -505,7 +503,7 @@ MEMORY = (
     ),
     attack(
         "m53-huge-thread-stacks",
-        "import threading,time\nthreading.stack_size(256_000_000)\ndef go():\n  for _ in range(60): threading.Thread(target=time.sleep, args=(5,), daemon=True).start()\ncannot(go, RuntimeError)",
+        "import threading,time\nthreading.stack_size(256_000_000)\ndef go():\n  for _ in range(60): threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\ncannot(go, RuntimeError)",
         limits=_SMALL,
     ),
     over(
