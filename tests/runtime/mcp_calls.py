@@ -41,6 +41,8 @@ def make(root: Path, how: str = "", *, settings: str = "", more: str = "") -> Ru
     folder.mkdir()
     (folder / "server.py").write_text(SERVER.read_text("utf-8"), "utf-8")
     words = json.dumps([how]) if how else "[]"
+    if "startMs" not in more:
+        more += "\nstartMs = 600000"
     (root / "tamis.toml").write_text(
         f'{settings}\n[mcpServers.test]\nfolder = "servers"\nscript = "server.py"\nargs = {words}\n{more}\n', "utf-8"
     )

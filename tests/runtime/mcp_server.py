@@ -90,7 +90,7 @@ def called(number, name, args, meta):
         time.sleep(0.5)
         return text("told")
     if name == "wait":
-        time.sleep(60)
+        time.sleep(10**6)
     if name == "question":
         return questioned(args)
     return None
@@ -119,7 +119,7 @@ def questioned(args):
         time.sleep(0.5)
         return text("taken back")
     if raw:
-        time.sleep(60)
+        time.sleep(10**6)
     heard = []
     for number, question in enumerate(args["questions"]):
         send({"id": f"q-{number}", "method": "elicitation/create", "params": question})
@@ -172,7 +172,7 @@ def main():
             time.sleep(0.02)
         sys.exit(2)
     if how == "mute":
-        time.sleep(60)
+        time.sleep(10**6)
     if how.endswith("slow"):
         time.sleep(0.7)
     if how == "chatty":

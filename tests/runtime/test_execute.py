@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,12 @@ from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.handlers.script.judge import UNSANDBOXED
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.services import Parts
-from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.settings.config import SandboxSettings, Settings
 from tamis.server.runtime.tools.reading import load_registry
 from tests.runtime.run_tool import error_of, run_tool
 from tests.sample_tools import make_tool
+
+HANG = "import time\ntime.sleep(10**6)"
 
 
 def test_a_tool_gets_its_arguments_and_gives_its_output(tmp_path: Path) -> None:  # D19, D20, D25
@@ -143,10 +143,8 @@ def test_stderr_alone_is_a_log_and_no_failure(tmp_path: Path) -> None:  # ruling
 
 
 def test_a_script_that_never_ends_is_ended_with_the_timeouts_own_outcome(tmp_path: Path) -> None:  # D15, ruling 40
-    make_tool(tmp_path, "test:hang", "import time\ntime.sleep(60)")
-    started = time.monotonic()
+    make_tool(tmp_path, "test:hang", HANG)
     result = run_tool(tmp_path, "test:hang", timeout_ms=400)
-    assert time.monotonic() - started < 30  # of a minute
     assert result.status == "timeout"
     assert error_of(result)["type"] == "TimeoutError"
     assert result.observation.endswith("Error type: TimeoutError. Message: no result after 400 ms.")
@@ -245,10 +243,9 @@ def test_a_write_below_the_own_folder_works_when_declared(tmp_path: Path) -> Non
 
 
 def test_a_manifest_can_lower_limits_but_not_raise_them(tmp_path: Path) -> None:
-    hang = "import time\ntime.sleep(60)"
-    make_tool(tmp_path, "test:low", hang, execution={"timeoutMs": 300})
+    make_tool(tmp_path, "test:low", HANG, execution={"timeoutMs": 300})
     assert "after 300 ms" in run_tool(tmp_path, "test:low").observation
-    make_tool(tmp_path, "test:high", hang, execution={"timeoutMs": 60_000})
+    make_tool(tmp_path, "test:high", HANG, execution={"timeoutMs": 60_000})
     raised = run_tool(tmp_path, "test:high", settings={"sandbox": {"wallMs": 300}})
     assert "after 300 ms" in raised.observation
 
@@ -277,7 +274,7 @@ def test_no_answer_in_time_is_no_refusal(tmp_path: Path) -> None:  # ruling 40
     make_tool(tmp_path, "test:echo")
 
     async def ask(_question: Question) -> Answer:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return "allow"
 
     result = run_tool(tmp_path, "test:echo", ask=True, asker=ask, settings={"policy": {"approvalTimeoutMs": 100}})
@@ -313,26 +310,21 @@ def test_a_configuration_that_cannot_be_trusted_runs_nothing(tmp_path: Path) -> 
 
 
 def test_a_cancelled_call_ends_at_once_and_says_so(tmp_path: Path) -> None:  # V52, ruling 40
-    make_tool(tmp_path, "test:hang", "import time\ntime.sleep(60)")
+    make_tool(tmp_path, "test:hang", f"import sys\nprint('begun', file=sys.stderr, flush=True)\n{HANG}")
 
-    async def run() -> tuple[ExecutionResult, float]:
-        settings = load_settings(tmp_path).settings
+    async def run() -> ExecutionResult:
+        settings = Settings(sandbox=SandboxSettings(wall_ms=86_400_000))
         cancelled = asyncio.Event()
         context = CallContext(
             registry=load_registry(tmp_path, settings),
             settings=settings,
             cancelled=cancelled,
             services=Parts().call_services(),
-        )
-        task = asyncio.create_task(execute(CallRequest(call_id="c", name="test:hang"), context))
-        await asyncio.sleep(0.5)
-        cancelled.set()
-        started = time.monotonic()
-        return await task, time.monotonic() - started
+        ).having(on_output=lambda *_: cancelled.set())
+        return await execute(CallRequest(call_id="c", name="test:hang"), context)
 
-    result, seconds = asyncio.run(run())
+    result = asyncio.run(run())
     assert (result.status, result.error) == ("cancelled", UNSET)
-    assert seconds < 20  # of a minute
 
 
 def test_failing_calls_are_tried_again_as_often_as_asked(tmp_path: Path) -> None:  # T21, ruling 24

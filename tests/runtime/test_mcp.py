@@ -27,6 +27,7 @@ from tamis.server.runtime.observe.tracing import read_trace
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
 from tests.runtime.mcp_calls import call, make, run
+from tests.waiting import arrives
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -258,7 +259,7 @@ def test_a_server_that_stopped_answering_is_started_anew_for_the_next_call(tmp_p
     async def work(context: CallContext) -> list[ExecutionResult]:
         await call(context, "count")
         hung = await call(context, "wait", timeout_ms=300)
-        return [hung, await call(context, "count", timeout_ms=10_000)]
+        return [hung, await call(context, "count")]
 
     hung, after = run(make(tmp_path), work)
     assert (hung.status, after.status, after.output) == ("timeout", "success", "1")
@@ -336,13 +337,11 @@ def test_a_server_that_reached_a_limit_says_which(tmp_path: Path) -> None:
 def test_a_cancel_is_heard_while_the_server_starts(tmp_path: Path) -> None:
     async def work(context: CallContext) -> ExecutionResult:
         starting = asyncio.ensure_future(call(context, "echo", text="x"))
-        while not context.services.handlers.mcp.names:
-            await asyncio.sleep(0.02)
+        await arrives(lambda: context.services.handlers.mcp.names)
         context.services.running_calls.cancel(call_id="c-echo")
-        # far less than the start may take
-        return await asyncio.wait_for(starting, 10)
+        return await starting
 
-    result = run(make(tmp_path, "mute", more="startMs = 60000"), work)
+    result = run(make(tmp_path, "mute", more="startMs = 86400000"), work)
     assert (result.status, result.attempts) == ("cancelled", 0)
 
 
@@ -373,9 +372,7 @@ def test_a_server_that_only_was_slow_stays_the_same(tmp_path: Path, monkeypatch:
 
     async def work(context: CallContext) -> list[ExecutionResult]:
         first = [await call(context, "count"), await call(context, "slow", timeout_ms=1)]
-        async with asyncio.timeout(20):
-            while context.services.handlers.mcp.doubted:
-                await asyncio.sleep(0.02)
+        await arrives(lambda: not context.services.handlers.mcp.doubted)
         return [*first, await call(context, "count")]
 
     found = run(make(tmp_path), work)
@@ -396,7 +393,7 @@ def test_a_secret_in_the_progress_of_a_task_is_masked(tmp_path: Path, monkeypatc
 
     async def work(context: CallContext) -> Any:
         accepted = await call(context, "tell", key="hunter2hunter2")
-        await context.services.execution.tasks.result(str(accepted.task_id), 30_000)
+        await context.services.execution.tasks.result(str(accepted.task_id), 600_000)
         return await context.services.execution.tasks.get(str(accepted.task_id))
 
     task = run(runtime, work)
@@ -497,10 +494,7 @@ def test_calls_at_the_same_time_share_one_server(tmp_path: Path) -> None:
 def test_an_idle_server_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
     async def work(context: CallContext) -> tuple[str, str]:
         first = await call(context, "count")
-        for _ in range(100):
-            await asyncio.sleep(0.05)
-            if not context.services.handlers.mcp.names:
-                break
+        await arrives(lambda: not context.services.handlers.mcp.names)
         return first.output, (await call(context, "count")).output
 
     assert run(make(tmp_path, more="idleMs = 100"), work) == ("1", "1")

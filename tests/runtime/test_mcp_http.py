@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
@@ -21,9 +23,12 @@ from hypothesis import strategies as st
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import Question, Reply
 from tamis.server.runtime.execution.approvals.replies import chosen
+from tamis.server.runtime.handlers.mcp import servers
 from tamis.server.runtime.handlers.mcp.over_http.bridge import Place
+from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.mcp_servers import BRIDGE
 from tests.runtime import mcp_calls
+from tests.waiting import arrives, until
 
 NAMESPACE = "io.modelcontextprotocol/"
 ECHO = {"name": "echo", "description": "Gives back.", "inputSchema": {"type": "object"}}
@@ -130,24 +135,17 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Remote]:
     made.server.shutdown()
 
 
-def run(
-    root: Path,
-    url: str,
-    *,
-    allow: bool = True,
-    more: str = "",
-    policy: str = "",
-    times: int = 1,
-    timeout_ms: int = 20_000,
-    ask: Any = None,
-    progress: list[str] | None = None,
-) -> list[ExecutionResult]:
+def made(root: Path, url: str, *, allow: bool = True, more: str = "", policy: str = "") -> Runtime:
+    """A runtime whose tool `mcp:echo` is that of the server at an address."""
     cidrs = (
         'allowCidrs = ["127.0.0.0/8"]\nallowHosts = ["far.test:*"]\npin = { "far.test" = "127.0.0.1" }\n'
         if allow
         else ""
     )
-    (root / "tamis.toml").write_text(f'[policy]\n{cidrs}{policy}\n[mcpServers.far]\nurl = "{url}"\n{more}\n')
+    (root / "tamis.toml").write_text(
+        f"[sandbox]\nwallMs = 600000\n[policy]\n{cidrs}{policy}\n"
+        f'[mcpServers.far]\nurl = "{url}"\nstartMs = 600000\n{more}\n'
+    )
     manifest = {
         "toolId": "mcp:echo",
         "displayName": "echo",
@@ -156,16 +154,35 @@ def run(
         "handler": {"type": "mcp", "server": "far", "tool": "echo"},
     }
     (root / "echo.tool.json").write_text(json.dumps(manifest))
-    from tamis.server.runtime.runtime import Runtime
+    return Runtime(root)
 
-    runtime = Runtime(root)
 
+def run(
+    root: Path, url: str, *, times: int = 1, ask: Any = None, progress: list[str] | None = None, **more: Any
+) -> list[ExecutionResult]:
     async def work(around: Any) -> list[ExecutionResult]:
         asking = around.having(elicits=ask is not None)
-        return [await mcp_calls.call(asking, "echo", text="x", timeout_ms=timeout_ms) for _ in range(times)]
+        return [await mcp_calls.call(asking, "echo", text="x") for _ in range(times)]
 
     told = None if progress is None else (lambda _call, text: progress.append(text))
-    return mcp_calls.run(runtime, work, ask=ask, on_progress=told)
+    return mcp_calls.run(made(root, url, **more), work, ask=ask, on_progress=told)
+
+
+async def given_up(around: Any, is_there: Callable[[], Any]) -> ExecutionResult:
+    """A call that is cancelled when it has come to its server."""
+    call = asyncio.ensure_future(mcp_calls.call(around, "echo", text="x"))
+    await arrives(is_there)
+    around.services.running_calls.cancel(call_id="c-echo")
+    return await call
+
+
+def after_one_given_up(is_there: Callable[[], Any]) -> Callable[[Any], Awaitable[list[ExecutionResult]]]:
+    """Such a call, and one after it."""
+
+    async def work(around: Any) -> list[ExecutionResult]:
+        return [await given_up(around, is_there), await mcp_calls.call(around, "echo", text="x")]
+
+    return work
 
 
 def test_a_call_goes_to_the_server_and_back(remote: Remote, tmp_path: Path) -> None:
@@ -225,7 +242,7 @@ def test_a_question_of_a_server_over_http_is_answered(tmp_path: Path) -> None:
         at.send_header("Connection", "close")
         at.end_headers()
         at.wfile.write(b"data: " + json.dumps(asked).encode() + b"\n\n")
-        content = [{"type": "text", "text": json.dumps(remote.told.get(timeout=10)["result"])}]
+        content = [{"type": "text", "text": json.dumps(remote.told.get()["result"])}]
         at.wfile.write(b"data: " + remote.result({"id": number}, {"content": content}) + b"\n\n")
         return True
 
@@ -254,26 +271,31 @@ def test_an_answer_to_the_server_that_fails_is_none_to_a_request_of_the_same_id(
 def test_a_server_tells_that_its_tools_changed_while_nobody_calls_it(
     remote: Remote, tmp_path: Path
 ) -> None:  # issue 18
-    changed = threading.Event()
-    heard = threading.Event()
+    heard, changed, over = threading.Event(), threading.Event(), threading.Event()
     remote.tells = True
 
     def stream(at: Any) -> None:
         at.events()
         heard.set()
-        changed.wait(10)
+        changed.wait()
         at.event({"method": "notifications/tools/list_changed"})
-        time.sleep(5)
+        over.wait()
 
     def answer(_at: Any, _number: Any, _params: Any) -> bool:
-        assert heard.wait(10)
+        heard.wait()
         remote.tools = [{**ECHO, "name": "other"}]
-        changed.set()
-        time.sleep(0.5)
         return False
 
+    async def work(around: Any) -> list[ExecutionResult]:
+        first = await mcp_calls.call(around, "echo", text="x")
+        changed.set()
+        (running,) = around.services.handlers.mcp._running.values()
+        await arrives(lambda: running.session.tools_changed)
+        return [first, await mcp_calls.call(around, "echo", text="x")]
+
     remote.stream, remote.answer = stream, answer
-    first, second = run(tmp_path, remote.far, times=2)
+    first, second = mcp_calls.run(made(tmp_path, remote.far), work)
+    over.set()
     assert first.status == "success"
     assert "has no tool 'echo'" in str(second.error)
     # mcp 3: a manifest is its author's and what approvals are bound to; nothing writes it anew by itself
@@ -281,7 +303,11 @@ def test_a_server_tells_that_its_tools_changed_while_nobody_calls_it(
 
 
 @pytest.mark.parametrize("how", ["another version", "slow", "no versions"])
-def test_a_server_of_the_stateless_revision_is_spoken_to_in_its_way(tmp_path: Path, how: str) -> None:
+def test_a_server_of_the_stateless_revision_is_spoken_to_in_its_way(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # what a server on standard streams has for this answer; over HTTP it is waited for
+    monkeypatch.setattr(servers, "DISCOVER_S", 0.1)
     remote = Remote(True)
     reply, asked = remote.reply, Queue[int]()
 
@@ -291,7 +317,7 @@ def test_a_server_of_the_stateless_revision_is_spoken_to_in_its_way(tmp_path: Pa
             return
         asked.put(1)
         if how == "slow":
-            time.sleep(3)
+            time.sleep(0.5)
             reply(at, message)
         elif how == "no versions":
             at.say(200, remote.result(message, {"resultType": "complete"}))
@@ -360,8 +386,10 @@ def test_a_call_that_becomes_a_task_is_asked_after_until_it_ends(remote: Remote,
 
 def test_a_task_whose_call_is_given_up_is_cancelled(remote: Remote, tmp_path: Path) -> None:
     said = as_task(remote, [{"status": "working"}], DONE)
-    (result,) = run(tmp_path, remote.far, timeout_ms=2_000)
-    assert result.status == "timeout"
+    result = mcp_calls.run(
+        made(tmp_path, remote.far), lambda around: given_up(around, lambda: "tasks/get" in dict(said))
+    )
+    assert result.status == "cancelled"
     assert ("tasks/cancel", "t-1") in [(method, params["taskId"]) for method, params in said if "taskId" in params]
 
 
@@ -423,23 +451,21 @@ def test_a_tool_that_wants_what_no_header_can_be_is_left_out(tmp_path: Path, nam
 
 def test_progress_comes_by_the_stream_of_a_session_too(tmp_path: Path) -> None:
     remote = Remote(False)
-    token = Queue[Any]()
+    token, told, over = Queue[Any](), list[str](), threading.Event()
 
     def stream(at: Any) -> None:
         at.events()
-        at.event(
-            {"method": "notifications/progress", "params": {"progressToken": token.get(timeout=10), "progress": 1}}
-        )
-        time.sleep(5)
+        at.event({"method": "notifications/progress", "params": {"progressToken": token.get(), "progress": 1}})
+        over.wait()
 
     def answer(_at: Any, _number: Any, params: Any) -> bool:
         token.put(params["_meta"]["progressToken"])
-        time.sleep(0.5)
+        until(lambda: told)
         return False
 
     remote.stream, remote.answer = stream, answer
-    told: list[str] = []
     (result,) = run(tmp_path, remote.far, progress=told)
+    over.set()
     assert (result.status, told) == ("success", ["1"])
 
 
@@ -449,8 +475,8 @@ def test_a_stream_that_broke_off_is_taken_up_behind_its_last_event(tmp_path: Pat
 
     def answer(at: Any, number: Any, _params: Any) -> bool:
         at.events()
-        at.wfile.write(b"id: e-1\nretry: 400\ndata: \n\n")
         asked.append((number, time.monotonic()))
+        at.wfile.write(b"id: e-1\nretry: 400\ndata: \n\n")
         return True
 
     def stream(at: Any) -> None:
@@ -527,10 +553,8 @@ def test_a_bad_answer_ends_its_call_at_once(tmp_path: Path, body: bytes, kind: s
         return True
 
     remote.answer = answer
-    began = time.monotonic()
-    result = run(tmp_path, remote.far, timeout_ms=60_000)[0]
+    result = run(tmp_path, remote.far)[0]
     assert (result.status, result.error.type if result.error else "") == ("error", "ServiceError")
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("lie", [-5, 5, 10**12])
@@ -571,37 +595,43 @@ def test_an_answer_that_comes_twice_or_to_another_id_is_passed_over(remote: Remo
 
 def test_an_answer_after_the_call_was_given_up_reaches_nobody(remote: Remote, tmp_path: Path) -> None:
     calls: list[int] = []
+    over, answered = threading.Event(), threading.Event()
 
     def answer(at: Any, number: Any, _params: Any) -> bool:
         calls.append(1)
         if len(calls) > 1:
-            time.sleep(1.5)
+            over.set()
+            answered.wait()
             return False
         at.events()
-        time.sleep(2.5)
-        at.event({"id": number, "result": DONE})
+        over.wait()
+        with contextlib.suppress(OSError):
+            at.event({"id": number, "result": DONE})
+        answered.set()
         return True
 
     remote.answer = answer
-    first, second = run(tmp_path, remote.far, times=2, timeout_ms=2_000)
-    assert first.status == "timeout"
+    first, second = mcp_calls.run(made(tmp_path, remote.far), after_one_given_up(lambda: calls))
+    assert first.status == "cancelled"
     assert (second.status, second.output) == ("success", '{"text": "x"}')
 
 
 def test_a_call_that_hangs_costs_the_next_one_nothing(tmp_path: Path) -> None:
     remote = Remote(True)
     hung: list[Any] = []
+    over = threading.Event()
 
     def answer(_at: Any, number: Any, _params: Any) -> bool:
         if hung:
             return False
         hung.append(number)
-        time.sleep(20)
+        over.wait()
         return True
 
     remote.answer = answer
-    first, second = run(tmp_path, remote.far, times=2, timeout_ms=3_000)
-    assert (first.status, second.status) == ("timeout", "success")
+    first, second = mcp_calls.run(made(tmp_path, remote.far), after_one_given_up(lambda: hung))
+    over.set()
+    assert (first.status, second.status) == ("cancelled", "success")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -11,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from tamis.protocols import plugins
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.reader import read_text
+from tamis.server.cli.main import main
+from tamis.server.runtime.settings import protocols
 from tamis.server.runtime.settings.protocols import installed_protocols, load_also, load_protocol
 from tests.daemon import answers_of
 from tests.protocols.plugin_source import INVOKE, example_source
@@ -60,7 +65,33 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process knows of protocols is that of one test."""
+    monkeypatch.setattr(plugins, "_known", {})
+    monkeypatch.setattr(protocols, "_ASKED", {})
+
+
 def tamis(root: Path, site: Path | None, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """A command in this process, with the packages of a folder, as a process of its own would find them."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(plugins, "_known", {})
+        patch.setattr(protocols, "_ASKED", {})
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))
+        for name in [name for name in sys.modules if name.startswith("tamis_")]:
+            patch.delitem(sys.modules, name)
+        if site is not None:
+            patch.syspath_prepend(str(site))
+        code = main([*words, "--root", str(root)])
+    said: list[str] = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, code, *said)
+
+
+def in_a_process(root: Path, site: Path | None, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(site) if site else ""}
     return subprocess.run(
         [sys.executable, "-m", "tamis.server.cli.main", *words, "--root", str(root)],
@@ -69,7 +100,6 @@ def tamis(root: Path, site: Path | None, *words: str, text: str = "") -> subproc
         text=True,
         env=environment,
         check=False,
-        timeout=60,
     )
 
 
@@ -80,7 +110,7 @@ def daemon(root: Path, site: Path | None, requests: list[dict[str, Any]]) -> dic
 
 def test_a_third_partys_protocol_is_parsed_run_and_observed(root: Path, site: Path) -> None:
     """V01, from outside: nothing of the package is known to Tamis but its entry point."""
-    parsed = tamis(root, site, "parse", "--protocol", "invoke", text=INVOKE)
+    parsed = in_a_process(root, site, "parse", "--protocol", "invoke", text=INVOKE)
     assert parsed.returncode == 0, parsed.stderr
     call = json.loads(parsed.stdout)["calls"][0]
     assert (call["protocol"], call["toolId"], call["args"]) == ("invoke", "core:echo", {"text": "a < b"})

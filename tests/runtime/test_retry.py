@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -168,21 +167,24 @@ def test_parallel_calls_are_bounded_and_keep_their_order(
 def test_a_cancel_ends_the_pause_and_keeps_what_was_counted(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # V52, V53
-    monkeypatch.setattr(preparing, "FIRST_PAUSE_S", 600.0)
-    monkeypatch.setattr(preparing, "MAX_PAUSE_S", 600.0)
-    monkeypatch.setattr(execute_module, "runner_of", lambda _tool: FakeRunner(["error"]))
+    monkeypatch.setattr(preparing, "FIRST_PAUSE_S", 1e6)
+    monkeypatch.setattr(preparing, "MAX_PAUSE_S", 1e6)
+
+    class Fails(FakeRunner):
+        async def run(self, call: Invocation) -> None:
+            cancelled = call.context.cancelled
+            assert cancelled is not None
+            asyncio.get_running_loop().call_later(0.1, cancelled.set)
+            await super().run(call)
+
+    monkeypatch.setattr(execute_module, "runner_of", lambda _tool: Fails(["error"]))
 
     async def run() -> ExecutionResult:
-        cancelled = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.1, cancelled.set)
-        return await execute(
-            CallRequest(call_id="c", name="ok"), Runtime(root).call_context(cancelled=cancelled), attempts=5
-        )
+        context = Runtime(root).call_context(cancelled=asyncio.Event())
+        return await execute(CallRequest(call_id="c", name="ok"), context, attempts=5)
 
-    started = time.monotonic()
     result = asyncio.run(run())
     assert (result.status, result.attempts, result.error) == ("cancelled", 1, UNSET)
-    assert time.monotonic() - started < 300
 
 
 def test_waiting_ends_with_the_cancel_and_ends_the_work_too() -> None:
@@ -191,7 +193,7 @@ def test_waiting_ends_with_the_cancel_and_ends_the_work_too() -> None:
 
         async def work() -> None:
             try:
-                await asyncio.sleep(600)
+                await asyncio.Event().wait()
             finally:
                 ended.set()
 

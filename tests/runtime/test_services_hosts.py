@@ -64,8 +64,10 @@ def test_the_methods_own_time_holds(tmp_path: Path) -> None:  # V13
 
 
 def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
+    over = asyncio.Event()
+
     async def late(*_given: Any) -> str:
-        await asyncio.sleep(0.12)
+        await over.wait()
         return "too late"
 
     world = Served(tmp_path, late)
@@ -73,8 +75,8 @@ def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
 
     async def work() -> list[ExecutionResult]:
         first = await world.call("s:m", timeout_ms=50)
-        await asyncio.sleep(0.15)
-        second = await world.call("s:m", timeout_ms=20_000)
+        over.set()
+        second = await world.call("s:m")
         await world.runtime.close()
         return [first, second]
 

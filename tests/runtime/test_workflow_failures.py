@@ -145,7 +145,7 @@ def test_a_cancel_is_no_failure_that_a_node_can_pass_over(tmp_path: Path) -> Non
     import asyncio
 
     def hangs(_args: dict[str, Any]) -> Any:
-        return asyncio.sleep(60)
+        return asyncio.Event().wait()
 
     nodes = [{"id": "n", "type": "t:hangs", "onError": {"value": 1}}]
     made = World(tmp_path, {"w": flow(nodes, [], {"y": "n.output"}, execution={"timeoutMs": 300})}, {"hangs": hangs})

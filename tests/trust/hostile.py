@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.sample_tools import make_tool
 from tests.trust.conftest import World
 
-HOOK = """
+_LOOK = """
 import json, os, sys
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -37,11 +38,53 @@ def hook(event, args):
     elif event in ("os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.chown", "os.rename", "os.link", "os.symlink"):
         tell("change", [os.fsdecode(one) for one in args if isinstance(one, (str, bytes))])
 sys.addaudithook(hook)
+"""
+HOOK = (
+    _LOOK
+    + """
 sys.argv = ["tamis", *sys.argv[2:]]
 from tamis.server.cli.main import entry
 entry()
 """
+)
 """A ``tamis`` that writes down what it does; its first argument is where."""
+HOOK_MANY = (
+    _LOOK
+    + """
+import contextlib, io
+from tamis.server.cli.main import main
+ended = []
+for words in json.loads(sys.argv[2]):
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(words)
+        except SystemExit as left:
+            code = left.code
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())
+    ended.append([code, *said])
+print(json.dumps(ended))
+"""
+)
+"""The same of several commands in one process, one after the other: prints the exit code, output and errors of each as JSON."""
+
+
+class Ended(NamedTuple):
+    """How a command of `HOOK_MANY` ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def ended_of(done: subprocess.CompletedProcess[str]) -> list[Ended]:
+    """Returns how the commands of a process of `HOOK_MANY` ended."""
+    assert done.returncode == 0, done.stderr
+    return [Ended(*one) for one in json.loads(done.stdout.splitlines()[-1])]
+
 
 SANDBOXES = ("bwrap", "nsjail")
 CHECKS = ("--version", "/usr/bin/true", "the system call filter is not in force")

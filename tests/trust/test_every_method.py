@@ -5,7 +5,9 @@ The lists come from the code: what is new there and not here fails the test (tru
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +21,7 @@ from tests.daemon import answers_of
 from tests.lsp.editor import EVERYTHING, Editor
 from tests.sample_tools import action, vcp
 from tests.trust.conftest import World
-from tests.trust.hostile import OWN, Hostile, hostile_folder
+from tests.trust.hostile import HOOK_MANY, OWN, Hostile, ended_of, hostile_folder
 
 NOT_TRUSTED = 1901
 WRONG_PARAMS = -32602
@@ -347,8 +349,17 @@ def test_no_command_lets_a_stranger_s_word_act(hostile: Hostile, name: str) -> N
     (hostile.root / "functions.json").write_text(
         '[{"type": "function", "name": "f", "parameters": {"type": "object"}}]'
     )
-    for words in LINES[name]:
-        done = ended(hostile, name, *words)
+    command = [sys.executable, "-P", "-c", HOOK_MANY, str(hostile.log)]
+    lines = [[name, *words] for words in LINES[name]]
+    process = subprocess.run(
+        [*command, json.dumps(lines)],
+        cwd=hostile.root,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    for words, done in zip(lines, ended_of(process), strict=True):
         said = done.stdout + done.stderr
         assert hostile.harm() == [], (words, said)
         assert OWN.strip() not in said
@@ -371,6 +382,5 @@ def ended(hostile: Hostile, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=120,
         check=False,
     )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.sample_tools import make_tool
-from tests.trust.hostile import HOOK
+from tests.trust.hostile import HOOK, HOOK_MANY, Ended, ended_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("TAMIS_TEST_PYTHON", "/usr/bin/python3")
@@ -46,10 +46,19 @@ class Machine(NamedTuple):
 
     def tamis(self, user: int, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """A command of a user in a folder."""
+        return self._run(user, folder, HOOK, *words, **variables)
+
+    def several(self, user: int, folder: Path, commands: list[list[str]], **variables: str) -> list[Ended]:
+        """Commands of a user in a folder, one after the other in one process."""
+        return ended_of(self._run(user, folder, HOOK_MANY, json.dumps(commands), **variables))
+
+    def _run(
+        self, user: int, folder: Path, hook: str, *words: str, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         home = str(self.home(user))
         env = {"HOME": home, "TMPDIR": home, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(self.place / "code")}
         return subprocess.run(
-            [PYTHON, "-P", "-c", HOOK, str(self.log(user)), *words],
+            [PYTHON, "-P", "-c", hook, str(self.log(user)), *words],
             cwd=folder,
             env=env | {"PYTHONDONTWRITEBYTECODE": "1"} | variables,
             user=user,
@@ -59,7 +68,6 @@ class Machine(NamedTuple):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
             check=False,
         )
 
@@ -161,8 +169,8 @@ def test_another_user_s_file_acts_in_no_command(machine: Machine, user: int, kin
         where = machine.folder("bobs/sub", BOB)
     make_tool(where, "t:echo", properties={})
     subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
-    for words in COMMANDS if kind == "own folder" else FEW:
-        done = machine.tamis(user, where, *words)
+    commands = COMMANDS if kind == "own folder" else FEW
+    for words, done in zip(commands, machine.several(user, where, commands), strict=True):
         said = done.stdout + done.stderr
         assert not mark.exists(), words
         assert "Traceback" not in said, said
@@ -180,8 +188,8 @@ def test_no_word_of_the_operator_puts_another_user_s_file_in_force(machine: Mach
     subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
     done = machine.tamis(user, folder, "trust", "--yes")
     assert (done.returncode, "belongs to another user" in done.stderr) == (1, True)
-    for words in (["call", "t:echo", "--trust", "--yes"], ["doctor", "--trust"], ["list", "--trust"]):
-        done = machine.tamis(user, folder, *words, TAMIS_TRUST="1")
+    commands = [["call", "t:echo", "--trust", "--yes"], ["doctor", "--trust"], ["list", "--trust"]]
+    for done in machine.several(user, folder, commands, TAMIS_TRUST="1"):
         assert "belongs to another user" in done.stdout + done.stderr
         assert "puts in force" not in done.stderr
     assert machine.tamis(user, folder, "call", "t:echo", "--trust", "--yes").returncode != 0
@@ -196,12 +204,11 @@ def test_a_file_above_in_an_open_folder_is_not_found(machine: Machine, user: int
     mark = machine.evil(above)
     work = machine.folder("open/work", user)
     make_tool(work, "t:echo", properties={})
-    for words in FEW:
-        done = machine.tamis(user, work, *words)
+    ended = machine.several(user, work, FEW)
+    for words, done in zip(FEW, ended, strict=True):
         assert "another user" not in done.stdout + done.stderr, words
         assert str(above / "tamis.toml") not in done.stdout + done.stderr, words
-    listed = machine.tamis(user, work, "list")
-    assert "t:echo" in listed.stdout
+    assert "t:echo" in ended[0].stdout
     assert not mark.exists()
 
 
