@@ -77,7 +77,7 @@ def forbid(inside: str, allowed: tuple[str, ...] = ("/dev/",)) -> None:
         )
         if is_write and isinstance(args[0], str | bytes | os.PathLike):
             path = os.path.realpath(os.fsdecode(args[0]))
-            if not path.startswith((f"{inside}/", *allowed)):
+            if not path.startswith((f"{inside}/", *allowed)) and "/__pycache__" not in path:
                 raise NotPure(f"{event} of {path}")
 
     sys.addaudithook(hook)
