@@ -1,7 +1,7 @@
 """The pytest plugin of `tools/mutate`: chooses the tests of a run, records what they reach, and keeps them from harm.
 
 `tools/mutate` copies it into the environment of a run as `tamis_mutate`. `TAMIS_MUTATE` holds the settings as JSON: `record` names the file
-for the record of the unchanged code, `pure` forbids processes and sockets, `inside` is the folder that may be written.
+for the record of the unchanged code and `module` its package, `pure` forbids processes and sockets, `inside` is the folder that may be written.
 `chosen.json` in that folder holds the files to collect and, for a mutant, the tests to run in their order.
 """
 
@@ -83,6 +83,19 @@ def forbid(inside: str, allowed: tuple[str, ...] = ("/dev/",)) -> None:
     sys.addaudithook(hook)
 
 
+def empty_caches(package: str) -> None:
+    """Forgets what the functions of a package keep, so that each test that asks for a result reaches the function."""
+    modules = [module for name, module in sys.modules.items() if f"{name}.".startswith(f"{package}.")]
+    for owner in [
+        *modules,
+        *(value for module in modules for value in vars(module).values() if isinstance(value, type)),
+    ]:
+        for value in vars(owner).values():
+            clear = getattr(value, "cache_clear", None)
+            if callable(clear):
+                clear()
+
+
 if "TAMIS_MUTATE" in os.environ and "pytest" in sys.modules:
     import pytest
 
@@ -101,6 +114,8 @@ if "TAMIS_MUTATE" in os.environ and "pytest" in sys.modules:
         """The places that were reached since the last call."""
         places = sorted(_reached)
         _reached.clear()
+        if record:
+            empty_caches(SETTINGS["module"])
         return places
 
     def pytest_ignore_collect(collection_path: Path) -> bool | None:

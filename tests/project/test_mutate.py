@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tools.mutate_plugin import empty_caches
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "mutate"
 LIBRARY = ROOT / ".venv" / "mutate" / "bin" / "python"
@@ -46,6 +48,8 @@ def f(a: int | None = 1) -> str | None:
     b: int | str = 2
     log.debug("no", 1)
     raise ValueError(f"wide ü {a + 1}", 2)
+class Kept(Struct, frozen=True):
+    is_kept = True
 '''
 
 
@@ -65,6 +69,8 @@ def f(a: int | None = 1) -> str | None:
         ("1)\n    raise", True),
         ("+ 1}", True),
         ("2)\n", False),
+        ("True):", True),
+        ("True\n", False),
     ],
 )
 def test_what_no_test_needs_to_catch_is_no_mutant(mutate: ModuleType, text: str, is_left_out: bool) -> None:
@@ -129,8 +135,13 @@ def test_probes_record_each_function_that_is_called(mutate: ModuleType, monkeypa
     space: dict[str, Any] = {}
     exec(mutate.with_probes(SOURCE, "a.py"), space)
     assert seen == []
-    assert [space["outer"](2), space["outer"](2)] == [4, 4]
-    assert seen == ["a.py:7", "a.py:9"] * 2  # the cache is taken away: each test that asks is recorded
+    module = ModuleType("room.a")
+    module.__dict__.update(space)
+    monkeypatch.setitem(sys.modules, "room.a", module)
+    for _ in range(2):  # what a test asked before is reached by the next test too
+        empty_caches("room")
+        assert [module.outer(2), module.outer(2)] == [4, 4]
+    assert seen == ["a.py:7", "a.py:9"] * 2
     assert space["__doc__"] == "A module."
 
 
