@@ -158,7 +158,7 @@ class _Report:
             README.write_text(with_figures(text, table(by_folder(self.tests), total, loop)), "utf-8")
             terminal.write_line(f"wrote the figures of this run into tests/{README.name}")
             return
-        figures = written(text)
+        figures = written(text) or Figures(sys.maxsize, sys.maxsize)
         terminal.write_line(
             f"in all {total.processor:.0f} s of processor time ({loops:.0f} thousand calibration loops of"
             f" {loop * 1000:.1f} ms; the table has {figures.loops}), {total.processes} processes (the table has {figures.processes})"

@@ -112,7 +112,10 @@ def _at_top(path: Path) -> set[str]:
 def complex_functions() -> list[str]:
     """Functions whose complexity, as ruff counts it (C901), is above the bound: `file name`, the file without its
     folder, so that a module may be moved."""
-    words = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "C901", "--output-format", "json"]
+    ruff = ROOT / ".venv" / "bin" / "ruff"
+    if not ruff.is_file():
+        raise SystemExit("tools/house.py counts complexity with ruff: run `tools/setup dev` first")
+    words = [str(ruff), "check", "--isolated", "--select", "C901", "--output-format", "json"]
     words += ["--config", f"lint.mccabe.max-complexity={COMPLEX}", *ROOMS]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     found = json.loads(done.stdout)
