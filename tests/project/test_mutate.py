@@ -174,6 +174,9 @@ def test_a_mutant_gets_the_tests_that_reach_it_the_quickest_file_first(mutate: M
     of_module = mutate.tests_for(mutate.Mutant("a.py", 4, 0, "Kind", 0), SOURCE, tests)
     assert {test.file for test in of_module} == {"quick.py", "shared.py", "slow.py"}
     assert {test.name for test in tests} - {test.name for test in of_module} == {"other.py::h"}
+    constant = mutate.Mutant("c.py", 4, 0, "Kind", 0)
+    assert mutate.tests_for(constant, SOURCE, tests) == []
+    assert len(mutate.tests_for(constant, "LIMIT = 3\n", tests)) == len(tests)
 
 
 def test_the_last_line_counts_timeouts_as_caught_and_leaves_out_the_invalid(mutate: ModuleType) -> None:
