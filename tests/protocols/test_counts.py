@@ -106,6 +106,7 @@ def test_models_have_their_texts() -> None:
     assert found.models == {"m": ModelNumbers(calls=1, executable=1, texts=2)}
 
 
+@pytest.mark.slow
 def test_names_are_bounded() -> None:
     """C3: a hostile log with a new name in every call, and names of any length."""
     found = count(f"<ACTION><t:{n}{'x' * 300}><a>1</a></t:{n}{'x' * 300}></ACTION>" for n in range(MAX_NAMES + 50))

@@ -67,6 +67,7 @@ def test_what_does_not_fit_is_undecided_and_never_a_call(parts: list[str], limit
     assert summary.characters == len(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["calls", "prose", "one open block", "one document", "an open fence"])
 def test_memory_does_not_grow_with_the_text(kind: str) -> None:
     """C2: 8 million characters; an open block holds no more than the limit."""

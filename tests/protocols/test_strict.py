@@ -132,18 +132,18 @@ def deep(levels: int) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        deep(100_000),
-        f"<ACTION><T><a>{'x' * 10_000_000}</a></T></ACTION>",
-        f"<ACTION><T><a><![CDATA[{'x' * 10_000_000}]]></a></T></ACTION>",
-        f"<ACTION><T>{'<a/>' * 50_000}</T></ACTION>",
-        f"<ACTION><T>{'<a:b/>' * 50_000}</T></ACTION>",
-        f"<ACTION><T>{'&x;' * 100_000}</T></ACTION>",
+        deep(20_000),
+        f"<ACTION><T><a>{'x' * 2_000_000}</a></T></ACTION>",
+        f"<ACTION><T><a><![CDATA[{'x' * 2_000_000}]]></a></T></ACTION>",
+        f"<ACTION><T>{'<a/>' * 10_000}</T></ACTION>",
+        f"<ACTION><T>{'<a:b/>' * 10_000}</T></ACTION>",
+        f"<ACTION><T>{'&x;' * 20_000}</T></ACTION>",
     ],
     ids=["deep", "text", "section", "elements", "prefixes", "entities"],
 )
 def test_large_blocks_are_judged_in_bounded_time(text: str) -> None:  # ruling 10
     before = loops(lambda: read(text, "action"))
-    assert loops(lambda: read(text, "action", strict=True)) < before * 3 + 400
+    assert loops(lambda: read(text, "action", strict=True)) < before * 3 + 100
 
 
 def test_lxml_is_imported_only_for_the_verdict() -> None:  # F12
