@@ -33,7 +33,7 @@ async function newWindow(how = {}) {
 }
 
 const first = await newWindow();
-const { page, step, run, open, goto, ask, visit, texts, lens, press, begin, status, question, picks, toast, bar, running, pick, hidePanel, trust, tidy, until, picture, answered } = first;
+const { page, step, run, open, goto, ask, visit, texts, lens, press, begin, status, question, picks, toast, bar, watchBar, barTold, running, pick, hidePanel, trust, tidy, until, picture, answered } = first;
 
 await step("workbench", async () => {
   await visit("folder", config.folder, "calls.md");
@@ -132,12 +132,13 @@ await step("fixes", async () => {
 await step("ran", async () => {
   await open("calls.md");
   const tab = page.locator(".tab", { hasText: "text:statistics · ✓" }).first();
+  await watchBar();
   await press("▶ Run", tab);
   await page.locator(".view-lines", { hasText: '"outcome"' }).first().waitFor();
   const lines = page.locator(".view-lines", { hasText: '"outcome"' }).first();
   // The document may be there before the answer of the call is.
   await running().waitFor({ state: "hidden" });
-  return { tab: await tab.innerText(), text: await lines.innerText(), status: await bar().innerText() };
+  return { tab: await tab.innerText(), text: await lines.innerText(), status: await barTold("\\d+ ms") };
 });
 
 await step("referencesPeek", async () => {

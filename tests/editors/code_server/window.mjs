@@ -147,6 +147,22 @@ export function windowOf(page, config, seen) {
   const running = () => page.locator('.statusbar-item[id*="tamis.run"]', { has: page.locator(".codicon-modifier-spin") }).first();
   const barText = async () => ((await bar().isVisible()) ? bar().innerText({ timeout: 1000 }).catch(() => "") : "");
 
+  /** Keeps what the status of runs shows from now on: how long a run took is hidden after ten seconds. */
+  const watchBar = () =>
+    page.evaluate(() => {
+      const told = (window.tamisBar = []);
+      const look = () => {
+        const text = document.querySelector('.statusbar-item[id*="tamis.run"]')?.textContent.replaceAll("\u00a0", " ");
+        if (text && told.at(-1) !== text) told.push(text);
+      };
+      new MutationObserver(look).observe(document.querySelector(".part.statusbar"), { subtree: true, childList: true, characterData: true });
+    });
+  /** The first of its texts since then that fits. */
+  async function barTold(pattern) {
+    const found = await page.waitForFunction((text) => window.tamisBar.find((one) => new RegExp(text).test(one)), pattern);
+    return found.jsonValue();
+  }
+
   /** Presses a lens until what it brings is there; a call that has begun is not begun again. */
   async function press(text, wanted) {
     const before = await barText();
@@ -272,5 +288,5 @@ export function windowOf(page, config, seen) {
   const answered = (pattern) =>
     page.waitForFunction((text) => [...document.querySelectorAll(".statusbar-item")].some((one) => new RegExp(text).test(one.textContent + (one.getAttribute("aria-label") ?? ""))), pattern);
 
-  return { page, step, leave, run, open, goto, ask, visit, file, texts, lens, press, begin, bring, status, question, picks, toast, bar, running, pick, hidePanel, problemsWith, allProblems, close, trust, tidy, until, picture, answered };
+  return { page, step, leave, run, open, goto, ask, visit, file, texts, lens, press, begin, bring, status, question, picks, toast, bar, watchBar, barTold, running, pick, hidePanel, problemsWith, allProblems, close, trust, tidy, until, picture, answered };
 }
