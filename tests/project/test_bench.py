@@ -34,6 +34,7 @@ LENGTHY = frozenset(
         "sandbox-rate",
         "sandbox-pace",
         "sandbox-idle",
+        "sandbox-kill",
         "streaming",
         "sandbox",
         "registry",
