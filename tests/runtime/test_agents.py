@@ -69,7 +69,7 @@ def test_a_profile_can_make_every_call_await_a_person(root: Path, config: dict[s
 
 
 def test_the_profiles_timeout_bounds_a_call(root: Path) -> None:  # V13
-    make_tool(root, "test:echo", "import time\ntime.sleep(60)")
+    make_tool(root, "test:echo", "import time\ntime.sleep(10**6)")
     result = with_profile(root, {"toolCallConfig": ON | {"timeout": 300}})
     assert (result.status, "300 ms" in result.observation) == ("timeout", True)
 

@@ -381,7 +381,7 @@ def test_a_call_that_will_be_replayed_is_not_asked_about(root: Path, ran: list[R
 def test_one_answer_can_be_for_all(root: Path, ran: list[Ran], option: str, status: str) -> None:  # V61
     async def ask(question: Question) -> Reply:
         if question.args["text"] != "2":
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         return read_reply({"outcome": "selected", "optionId": option}, question.options)
 
     text = "\n".join(vcp("t:echo", text=str(n)) for n in (1, 2, 3))
@@ -396,7 +396,7 @@ def test_questions_of_calls_that_are_not_reached_are_withdrawn(root: Path, ran: 
         if question.args["text"] == "1":
             return "deny"
         try:
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         finally:
             withdrawn.append(question.args["text"])
         return "allow"

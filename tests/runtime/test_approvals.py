@@ -306,7 +306,7 @@ def test_nobody_in_time_is_a_timeout_and_a_late_answer_is_nothing(root: Path, ra
     async def run() -> ExecutionResult:
         async def ask(_question: Question) -> Answer:
             try:
-                await asyncio.sleep(30)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 return "allow"  # too late, and against its will
             return "allow"
@@ -327,7 +327,7 @@ def test_a_cancel_withdraws_the_question(root: Path, ran: list[Ran]) -> None:  #
         async def ask(_question: Question) -> Answer:
             asked.set()
             try:
-                await asyncio.sleep(30)
+                await asyncio.Event().wait()
             finally:
                 withdrawn.set()
             return "allow"

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tamis.environments.model import DependencyFault, Progress
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.job import LAYERS
+from tamis.server.cli.main import main
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.execution.approvals.replies import read_reply
@@ -124,7 +125,7 @@ def test_the_end_is_written_behind_the_answer_where_the_face_says_so(root: Path,
 @pytest.mark.parametrize(
     ("script", "limits", "event", "field"),
     [
-        ("import time; time.sleep(60)", {"wallMs": 300}, "run.timeout", ("wallMs", None)),
+        ("import time; time.sleep(10**6)", {"wallMs": 300}, "run.timeout", ("wallMs", None)),
         ("while True: print('x' * 1000)", {}, "run.limit", ("limit", "stdout")),
         ("x = bytearray(600 << 20)", {}, "run.limit", ("limit", "memory")),
     ],
@@ -338,7 +339,7 @@ def test_several_processes_write_and_rotate_one_file_without_losing_a_line(state
         subprocess.Popen([sys.executable, "-c", program, str(who)], stdout=subprocess.PIPE, text=True)
         for who in range(4)
     ]
-    assert [writer.communicate(timeout=60)[0] for writer in writers] == ["\n"] * 4
+    assert [writer.communicate()[0] for writer in writers] == ["\n"] * 4
     lines = [json.loads(line) for file in rotated(state) for line in file.read_text().splitlines()]
     assert sorted((line["who"], line["number"]) for line in lines) == sorted(
         (str(who), number) for who in range(4) for number in range(400)
@@ -669,14 +670,17 @@ def test_rotating_replaces_no_file_of_another_kind(tmp_path: Path) -> None:
     assert not (tmp_path / "audit.jsonl.1").exists()
 
 
-def test_a_text_that_is_run_is_written_down_with_its_reading_and_observation(root: Path, state: Path) -> None:
+def test_a_text_that_is_run_is_written_down_with_its_reading_and_observation(
+    root: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A59: for `tool/executeText` and `tamis run`, as `agent/step` does: masked and bounded; and not where the log is off."""
     secret = {"password": {"type": "string", "x-secret": True}, "text": {"type": "string"}}
     make_tool(root, "t:login", properties=secret, required=["text"])
     text = "Ich frage. <ACTION><t:login><text>x</text><password>hunter2</password></t:login></ACTION>" + "é" * 9_000
     (root / "talk.md").write_text(text, "utf-8")
+    monkeypatch.chdir(root)
+    main(["run", "--yes", "talk.md"])
     command = [sys.executable, "-m", "tamis.server.cli.main"]
-    subprocess.run([*command, "run", "--yes", "talk.md"], cwd=root, capture_output=True, timeout=60, check=False)
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tool/executeText", "params": {"text": text, "protocol": "action"}}
     answers_of([*command, "rpc", "--root", str(root)], [asked])
     found = [event for event in events(state) if event["event"].startswith("text.")]

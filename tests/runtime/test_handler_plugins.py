@@ -266,7 +266,6 @@ def tamis(root: Path, site: Path, *words: str) -> subprocess.CompletedProcess[st
         text=True,
         env=environment,
         check=False,
-        timeout=60,
     )
 
 

@@ -65,10 +65,10 @@ def browser(address: str, change: Callable[[str], str] = lambda where: where) ->
     parts = urlsplit(address)
     here = parts._replace(netloc=f"127.0.0.1:{parts.port}").geturl()
     try:
-        urllib.request.build_opener(_Stay()).open(here, timeout=10).close()
+        urllib.request.build_opener(_Stay()).open(here).close()
     except urllib.error.HTTPError as answer:
         with answer:
-            urllib.request.urlopen(change(answer.headers["Location"]), timeout=10).close()
+            urllib.request.urlopen(change(answer.headers["Location"])).close()
 
 
 def login(

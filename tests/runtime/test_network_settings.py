@@ -21,7 +21,7 @@ from tests.sample_tools import make_tool
 
 FETCH = """
 import json, sys, urllib.request
-with urllib.request.urlopen(json.load(sys.stdin)["text"], timeout=20) as answer:
+with urllib.request.urlopen(json.load(sys.stdin)["text"]) as answer:
     print(json.dumps(answer.read().decode()))
 """
 

@@ -15,7 +15,7 @@ from tests.runtime.run_tool import error_of, run_tool
 
 SAMPLE = Path(__file__).parent.parent / "protocols" / "seed_manifest.jsonc"
 ECHO = "import json, sys\nprint(json.dumps({'received_message': json.load(sys.stdin)['message']}))"
-LONG = "import time\ntime.sleep(60)"
+LONG = "import time\ntime.sleep(10**6)"
 TOOL = "core:execute-python-script"
 
 

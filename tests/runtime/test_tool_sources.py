@@ -230,7 +230,7 @@ def test_a_source_that_hangs_is_left_behind_and_not_asked_twice_at_once_d100(
 
     def hanging() -> list[str]:
         asked.append(1)
-        let_go.wait(60)
+        let_go.wait()
         return [manifest()]
 
     monkeypatch.setattr(source_packages, "ANSWER_S", 0.05)
@@ -240,8 +240,8 @@ def test_a_source_that_hangs_is_left_behind_and_not_asked_twice_at_once_d100(
     assert "still has not answered" in messages(served)
     late = source_packages._asked["shelf"]  # pyright: ignore[reportPrivateUsage]
     let_go.set()
-    late.join(60)
-    monkeypatch.setattr(source_packages, "ANSWER_S", 60.0)
+    late.join()
+    monkeypatch.setattr(source_packages, "ANSWER_S", 600.0)
     served.runtime.reload()
     assert (ids(served), messages(served), len(asked)) == (["t:now"], "", 2)
 
@@ -281,7 +281,6 @@ def listed(root: Path, site: Path, database: Path, config: Path) -> str:
         text=True,
         env={key: text for key, text in os.environ.items() if key != "TAMIS_TRUST"} | told,
         check=False,
-        timeout=60,
     )
     return done.stdout + done.stderr
 

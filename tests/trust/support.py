@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import sys
-import time
 
 from tamis.server.runtime.settings.reading import read_settings
 from tamis.server.runtime.settings.trust import trust
@@ -23,22 +21,33 @@ def accept(world: World) -> None:
     trust(world.root, text, read_settings(tomllib.loads(text.decode())).values)
 
 
-def in_a_terminal(world: World, words: list[str], answer: str, *, waits_for: str = "[y/N]") -> tuple[int, str]:
-    """Runs a command in a terminal of its own and answers its question."""
+SEVERAL = """
+import json, sys
+from tamis.server.cli.main import main
+for words in json.loads(sys.argv[1]):
+    main(words)
+"""
+"""Runs commands one after the other in one process."""
+
+
+def in_a_terminal(
+    world: World, words: list[str], answer: str, *, waits_for: str = "[y/N]", several: bool = False
+) -> tuple[int, str]:
+    """Runs a command in a terminal of its own and answers its question. With `several` each word is a command, as JSON."""
+    program = ["-c", SEVERAL, f"[{','.join(words)}]"] if several else ["-m", "tamis.server.cli.main", *words]
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(world.root)
-        os.execv(sys.executable, [sys.executable, "-m", "tamis.server.cli.main", *words])
-    said, answered, end = b"", False, time.monotonic() + 60
-    while time.monotonic() < end:
-        if select.select([terminal], [], [], 0.2)[0]:
-            try:
-                piece = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            said += piece
+        os.execv(sys.executable, [sys.executable, *program])
+    said, answered = b"", False
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        said += piece
         if not answered and waits_for.encode() in said:
             answered = True
             os.write(terminal, answer.encode() + b"\n")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -102,11 +102,9 @@ def test_what_is_no_file_closes_and_is_not_waited_for(world: World, kind: str) -
         os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
     else:
         path.symlink_to("nowhere")
-    began = time.monotonic()
     loaded = load_settings(world.root, trusted=True)
     assert loaded.closed
     assert loaded.settings.tools == ()
-    assert time.monotonic() - began < 5
 
 
 @as_root
@@ -134,9 +132,10 @@ def test_a_file_changed_between_look_and_use_is_either_the_one_or_the_other(worl
     path = world.root / "tamis.toml"
     world.folder(inside)
     over = threading.Event()
+    number = 0
 
     def swap() -> None:
-        number = 0
+        nonlocal number
         while not over.is_set():
             number += 1
             other = world.root / f"other{number % 2}"
@@ -151,8 +150,9 @@ def test_a_file_changed_between_look_and_use_is_either_the_one_or_the_other(worl
     swapper.start()
     seen: set[bytes] = set()
     try:
-        end = time.monotonic() + 1.0
-        while time.monotonic() < end:
+        for turn in itertools.count():
+            if turn >= 1_000 and number >= 1_000:
+                break
             try:
                 seen.add(read_own(str(path), 100, str(world.root)))
             except (Unsafe, OSError):
