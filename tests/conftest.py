@@ -38,11 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--long"):
         settings.load_profile("long")
+    if (ROOT / "pyproject.toml").is_file():  # not in the copy that an ordinary user runs
+        config.pluginmanager.import_plugin("tests.spent")
     if config.getoption("--fast"):
         settings.load_profile("fast")
         config.pluginmanager.import_plugin("tests.fast")
-    if (ROOT / "pyproject.toml").is_file():  # not in the copy that an ordinary user runs
-        config.pluginmanager.import_plugin("tests.spent")
     # A tool run must see the same machine in every test, whoever starts the suite.
     os.environ.pop("TAMIS_ROOT", None)
     # Nor write into the state of whoever starts it.

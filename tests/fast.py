@@ -71,8 +71,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_quick(item: pytest.Item) -> bool:
     assert isinstance(item, pytest.Function)
-    if item.path == MARKERS:
-        return "wire" not in item.originalname
     slow = item.get_closest_marker("slow") is not None or "is_long" in item.fixturenames
     return not slow and not _GROWTH.search(item.originalname)
 

@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "editors": ("tests/editors",),
     "examples": ("tests/examples",),
     "bench": ("tests/project/test_bench.py",),
-    "tests/markers": ("tests/lsp/test_markers.py",),
+    "tests/markers": ("tests/lsp/test_markers.py", "tests/lsp/test_markers_wire.py"),
 }
 """From a room (a folder at the root, or below `server`) to its tests. What is in no room is the project's own: `tests/project`."""
 

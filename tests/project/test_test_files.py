@@ -85,7 +85,7 @@ def test_every_room_of_code_has_tests(folders: ModuleType) -> None:
         (["tests/protocols/test_tam.py"], ["tests/protocols/test_tam.py"]),
         (["tests/protocols/test_tam.py", "tests/protocols/streams.py"], ["tests/protocols"]),
         (["tests/protocols/test_that_was_deleted.py"], []),
-        (["tests/markers/vcp.txt"], ["tests/lsp/test_markers.py"]),
+        (["tests/markers/vcp.txt"], ["tests/lsp/test_markers.py", "tests/lsp/test_markers_wire.py"]),
         (["docs/trust.md", "protocols/tam/protocol.py"], ["tests/project", "tests/protocols"]),
         (["examples/tools/x.tool.json"], ["tests/examples"]),
     ],

@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).parent / "as_user.sh"
 def test_the_sandbox_holds_for_an_ordinary_user_too(is_long: bool) -> None:
     # Building packages is the same work for both, and what starts nothing knows no user. Of what root runs too, one test in
     # eight runs again, and all that only an ordinary user shows; the long form runs it all.
-    share = [] if is_long else ["-k", " and ".join(f"not {name}" for name in ALIKE)]
+    share = ["--long"] if is_long else ["-k", " and ".join(f"not {name}" for name in ALIKE)]
     folders = "sandbox environments" if is_long else "sandbox"
     env = os.environ | {
         "TAMIS_TEST_BUN": bun(),
