@@ -59,6 +59,7 @@ def test_inputs_without_names_are_refused(inputs: str) -> None:
     [
         ('<ACTION><inputs><input name="q">x</input></inputs><tool_id>kb:Query</tool_id></ACTION>', []),
         ('<ACTION><tool_id> kb:Query\n</tool_id><inputs><input name="q">x</input></inputs></ACTION>', []),
+        ('<ACTION><tool_id>kb&#58;Query</tool_id><inputs><input name="q">x</input></inputs></ACTION>', []),
         ('<ACTION><tool_id>`kb:Query`</tool_id><inputs><input name="q">x</input></inputs></ACTION>', ["AX153"]),
         ('<ACTION><tool_id>kb:Query</tool_id><input name="q">x</input></ACTION>', ["AX155"]),
         ('<ACTION><tool_id>kb:Query</tool_id><inputs><input name="q">x</input></ACTION>', ["AX156"]),
@@ -92,6 +93,13 @@ def test_without_one_tool_id_nothing_runs(text: str, code: str) -> None:
     assert code in codes(document)
 
 
+def test_an_id_whose_quotes_are_references_is_refused() -> None:
+    """The quotes may be part of the id, because who writes references means the character."""
+    document = read("<ACTION><tool_id>&quot;kb:Query&quot;</tool_id><inputs/></ACTION>")
+    assert runnable(document) == []
+    assert codes(document) == ["AX153"]
+
+
 def test_several_pairs_are_several_calls() -> None:
     pair = '<tool_id>{}</tool_id><inputs><input name="q">x</input></inputs>'
     document = read(f"<ACTION>{pair.format('a')}{pair.format('b')}</ACTION>")
@@ -111,6 +119,7 @@ def test_members_of_a_json_object_keep_their_places() -> None:
     param = document.calls[0].param("n")
     assert param is not None
     assert text[slice(*param.value.span)] == '{"k": [1, 2]}'
+    assert text[slice(*param.span)] == '"n": {"k": [1, 2]}'
 
 
 def test_call_text_inside_cdata_is_a_value() -> None:  # F16

@@ -41,6 +41,7 @@ REPAIRED: list[tuple[str, dict[str, Json], list[str]]] = [
     ('<ACTION><T x="y"><a>1</a></T></ACTION>', dict(ONE), ["AX136"]),
     ("<ACTION>>\n<T><a>1</a></T></ACTION>", dict(ONE), ["TC011"]),
     ("<ACTION><T><a>1</a>, <b>2</b></T></ACTION>", dict(TWO), ["TC011"]),
+    ("<ACTION><T><![CDATA[x]]><a>1</a></T></ACTION>", dict(ONE), ["TC011"]),
     ("<ACTION><T>\u200b<a>1</a></T></ACTION>", dict(ONE), ["TC013"]),
     ("<ACTION><T><a\u200b>1</a\u200b></T></ACTION>", dict(ONE), ["TC013"]),
     ("<action><T><a>1</a></T></Action>", dict(ONE), ["TC004", "TC004"]),
@@ -228,6 +229,13 @@ def test_an_opener_inside_an_unfinished_value_is_text_and_nothing_runs() -> None
     document = read("<ACTION><T><a>1\n<ACTION><T><a>2</a></T></ACTION>")
     assert runnable(document) == []
     assert codes(document) == ["TC001"]
+
+
+def test_blocks_quoted_in_an_open_value_do_not_end_it() -> None:  # rulings 18 and 50
+    quoted = "<ACTION><U><x>1</x></U></ACTION> or <ACTION><V/></ACTION>"
+    document = read(f"<ACTION><T><a>use {quoted}\n<b>2</b></T></ACTION>")
+    assert runnable(document) == [("T", {"a": f"use {quoted}", "b": "2"})]
+    assert codes(document) == ["AX102", "AX114"]
 
 
 def test_limits_are_said_as_errors() -> None:  # ruling 10

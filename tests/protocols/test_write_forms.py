@@ -125,6 +125,8 @@ def test_vcp_has_a_block_per_call_and_escape_marks_only_where_needed() -> None: 
         ),
         (TAG, PlainCall("T", {}, uris={"x": "fam://a"}), "uris of x cannot be written"),
         (INPUTS, PlainCall("T", {" a": "x"}), "blanks around a name are no part of it"),
+        (INPUTS, PlainCall("T", {"a\nb": "x"}), "its name holds a line break or a control character"),
+        (INPUTS, PlainCall("T", {"a\x01b": "x"}), "its name holds a line break or a control character"),
         (TAM, PlainCall("T", {"x": " 1"}, type_hints={"x": "text"}), "TAM would trim or cut it"),
         (TAM, PlainCall("T", {}, retry=-1), "it is a whole number from 0 to 999999999"),
         (TAM, PlainCall("T", {}, meta={"archery": "x"}), "meta of archery cannot be written in TAM"),

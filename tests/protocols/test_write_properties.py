@@ -206,6 +206,23 @@ def test_the_canonical_path_reads_what_is_written() -> None:  # P5: no tolerant 
         assert read_canonical(Source(made), (0, 8), len(made), ReadOptions()) is not None
 
 
+def test_the_canonical_path_leaves_only_elements_of_a_known_tool_to_the_schema() -> None:
+    from tamis.protocols.action.canonical import read_canonical
+    from tamis.protocols.base import Source
+    from tamis.protocols.model import ReadOptions
+
+    def is_read(value: str) -> bool:
+        # the comment keeps the block from the loop that knows only plain values
+        inputs = f'<!-- c --><input name="a">{value}</input>'
+        text = f"<ACTION><tool_id>T</tool_id><inputs>{inputs}</inputs></ACTION>"
+        options = ReadOptions(tools={"T": ToolHint("T", {})})
+        return read_canonical(Source(text), (0, 8), len(text), options) is not None
+
+    assert is_read("1")
+    assert is_read("<![CDATA[1]]>")
+    assert not is_read("<k>1</k>")
+
+
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_deep_and_endless_values_are_refused_with_a_sentence(form: tuple[str, Shape]) -> None:
     deep: Json = "x"
