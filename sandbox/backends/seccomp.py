@@ -13,7 +13,7 @@ import struct
 from functools import cache
 
 # System call numbers that the filter names, for x86_64 and aarch64; None where the call does not exist. Numbers from 424 on are the same on every
-# machine. The aarch64 column is from the generic table and untested.
+# machine. The aarch64 column is the kernel's generic table; no run was tested on such a machine.
 
 
 NUMBERS: dict[str, tuple[int | None, int | None]] = {

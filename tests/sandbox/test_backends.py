@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -204,6 +205,32 @@ def test_causes_are_found_in_what_was_said_with_their_own_line(backend: str) -> 
     assert reason.endswith("(setpriv: setresuid failed: Operation not permitted)") and "CAP_SETUID" in remedy
     assert chosen.explain("odd words") == ("odd words", "run `tamis doctor`")
     assert chosen.explain("odd words", "known") == ("odd words", "known")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("mandatory point: '/srv/data'", "/srv/data could not be shown in the sandbox"),
+        ("unrecognized option '--seccomp_string'", "this nsjail is too old: it does not know --seccomp_string"),
+        ('has no field named "uidmap"', "this nsjail is too old: it does not know uidmap"),
+        ("Error parsing text-format", "this nsjail is too old: it does not know what is needed"),
+        ("error while loading shared libraries: libz.so: no", "a library that nsjail needs is not there: libz.so"),
+    ],
+)
+def test_a_cause_names_what_the_program_named(said: str, reason: str) -> None:
+    assert choice.explain("nsjail", said)[0] == f"{reason} ({said})"
+
+
+def test_only_a_shortage_that_may_pass_is_a_lack() -> None:
+    full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    later = RuntimeError("no sandbox")
+    later.__cause__ = full
+    for shortage in (full, later, Unavailable("x", passing=True), Unavailable("clone: Cannot allocate memory")):
+        assert choice.is_lack(shortage), shortage
+    odd = RuntimeError("no sandbox")
+    odd.__cause__ = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    for failure in (None, odd, ValueError("x"), Unavailable("odd words")):
+        assert not choice.is_lack(failure), failure
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,42 @@ def test_numbers_agree_with_the_kernels_header() -> None:
     assert len(set(known) & set(NUMBERS)) > 80
 
 
+# include/uapi/asm-generic/unistd.h, which is aarch64's table; calls that it lacks do not exist there
+GENERIC = """
+0 io_setup, 5 setxattr, 6 lsetxattr, 7 fsetxattr, 18 lookup_dcookie, 25 fcntl, 29 ioctl, 33 mknodat, 34 mkdirat,
+39 umount2, 40 mount, 41 pivot_root, 42 nfsservctl, 51 chroot, 52 fchmod, 53 fchmodat, 56 openat, 58 vhangup,
+60 quotactl, 75 vmsplice, 89 acct, 92 personality, 97 unshare, 104 kexec_load, 105 init_module,
+106 delete_module, 112 clock_settime, 116 syslog, 117 ptrace, 142 reboot, 161 sethostname, 162 setdomainname,
+167 prctl, 170 settimeofday, 171 adjtimex, 180 mq_open, 186 msgget, 190 semget, 194 shmget, 198 socket,
+199 socketpair, 208 setsockopt, 217 add_key, 218 request_key, 219 keyctl, 220 clone, 224 swapon, 225 swapoff,
+235 mbind, 237 set_mempolicy, 238 migrate_pages, 239 move_pages, 241 perf_event_open, 262 fanotify_init,
+264 name_to_handle_at, 265 open_by_handle_at, 266 clock_adjtime, 268 setns, 270 process_vm_readv,
+271 process_vm_writev, 272 kcmp, 273 finit_module, 279 memfd_create, 280 bpf, 282 userfaultfd,
+294 kexec_file_load, 425 io_uring_setup, 426 io_uring_enter, 427 io_uring_register, 428 open_tree,
+429 move_mount, 430 fsopen, 431 fsconfig, 432 fsmount, 433 fspick, 435 clone3, 437 openat2, 438 pidfd_getfd,
+440 process_madvise, 442 mount_setattr, 443 quotactl_fd, 444 landlock_create_ruleset, 445 landlock_add_rule,
+446 landlock_restrict_self, 447 memfd_secret, 450 set_mempolicy_home_node, 452 fchmodat2, 457 statmount,
+458 listmount, 463 setxattrat, 467 open_tree_attr, 469 file_setattr, 470 listns
+"""
+
+
+def test_numbers_of_aarch64_are_those_of_the_kernels_generic_table() -> None:
+    published = {name: int(value) for value, name in re.findall(r"(\d+) (\w+)", GENERIC)}
+    assert {name: value for name, (_, value) in NUMBERS.items() if value is not None} == published
+
+
+def test_numbers_from_424_on_are_the_same_on_both_machines() -> None:
+    late = [pair for pair in NUMBERS.values() if max(value or 0 for value in pair) >= 424]
+    assert late
+    assert [pair for pair in late if pair[0] != pair[1]] == []
+
+
+def test_a_machine_is_told_by_its_elf_number_its_width_and_its_byte_order() -> None:
+    machines = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64 of linux/elf-em.h
+    wide, little = 0x80000000, 0x40000000  # __AUDIT_ARCH_64BIT, __AUDIT_ARCH_LE of linux/audit.h
+    assert {name: wide | little | number for name, number in machines.items()} == seccomp.AUDIT_ARCH
+
+
 def test_unknown_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(seccomp.UnsupportedMachineError, match="riscv64"):
