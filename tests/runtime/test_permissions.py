@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -14,9 +15,11 @@ import pytest
 
 from tamis.protocols.manifest.reading import FileAccess, Manifest, SecurityContext, read_manifest
 from tamis.sandbox.network.hosts import opening
-from tamis.server.runtime.policy.path_grants import MAX_PATHS, Place
-from tamis.server.runtime.policy.permissions import MAX_REQUESTS, Grant, grant
-from tamis.server.runtime.settings.config import Policy
+from tamis.server.runtime.policy.path_grants import MAX_PATHS, Place, expand
+from tamis.server.runtime.policy.permissions import MAX_REQUESTS, Grant, grant, permissions_of
+from tamis.server.runtime.settings.config import AuditSettings, Policy, Settings
+from tamis.server.runtime.tools.reading import load_registry
+from tests.sample_tools import make_tool
 
 
 def manifest_with(context: dict[str, Any]) -> Manifest:
@@ -233,6 +236,21 @@ def test_a_glob_that_fits_too_much_is_cut_and_said(top: Path) -> None:
     assert "name their folder" in found.permissions.denied[0].reason
 
 
+@pytest.mark.parametrize("call", ["open", "scandir"])
+def test_a_glob_passes_over_a_folder_that_cannot_be_read(call: str, top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = getattr(os, call)
+
+    def refusing(folder: str | int, *rest: Any) -> Any:
+        path = folder if isinstance(folder, str) else os.readlink(f"/proc/self/fd/{folder}")
+        if path == f"{top}/data/sub":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(folder, *rest)
+
+    assert expand(f"{top}/data", ("**", "*.csv")) == [f"{top}/data/{name}" for name in ("a.csv", "b.csv", "sub/d.csv")]
+    monkeypatch.setattr(os, call, refusing)
+    assert expand(f"{top}/data", ("**", "*.csv")) == [f"{top}/data/{name}" for name in ("a.csv", "b.csv")]
+
+
 def test_endless_lists_of_requests_are_bounded(place: Place) -> None:
     found = files(write=[f"d{number}" for number in range(100_000)], place=place)
     assert len(found.own_write) == MAX_PATHS
@@ -345,6 +363,21 @@ def test_a_folder_with_a_script_of_any_tool_is_not_writable(place: Place) -> Non
     held = msgspec.structs.replace(place, protected=(*place.protected, f"{place.folder}/src/deep/main.py"))
     assert "'main.py'" in refusal(files(write=["src/**"], place=held))
     assert written(files(write=["source"], place=held))
+
+
+def test_a_folder_that_is_masked_in_a_project_is_not_writable_there(place: Place) -> None:
+    def reason(asked: str, stands: Place) -> str:
+        found = files(write=[asked], place=stands)
+        return refusal(found) if found.permissions.denied else ""
+
+    masked = "'.secrets' is hidden from tools at the top of a project"
+    project = msgspec.structs.replace(place, project=place.folder)
+    assert [reason(asked, project) for asked in (".secrets", ".secrets/deep", "deep/.secrets")] == [masked, masked, ""]
+    assert reason(".secrets", place) == ""
+    # the first mark makes a project of the folder
+    assert reason(".vscode", place) == masked.replace(".secrets", ".vscode")
+    Path(place.folder, "tamis.toml").touch()
+    assert reason(".secrets", place) == masked
 
 
 def test_nested_writable_folders_are_one(place: Place) -> None:
@@ -496,3 +529,23 @@ def test_a_tool_that_stands_in_no_folder_writes_nothing_below_it(
     assert found.permissions.granted.write == []
     # Without a place at all it is the same.
     assert "stands in no folder" in refusal(files(write=[pattern], write_roots=("/",)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "reason"),
+    [("allowRead", "{root}/records/**", "keeps for itself"), ("allowWrite", "cache", "decides what tools do")],
+)
+def test_the_rights_that_are_told_are_those_of_the_tools_place(
+    tmp_path: Path, kind: str, asked: str, reason: str
+) -> None:
+    folder = make_tool(
+        tmp_path, "t:outer", securityContext={"fileAccess": {kind: [asked.format(root=tmp_path.resolve())]}}
+    )
+    make_tool(folder / "cache", "t:inner")
+    settings = Settings(policy=Policy(read_roots=(str(tmp_path),)), audit=AuditSettings(path="records"))
+    registry = load_registry(tmp_path, settings)
+    tool = registry.get("t:outer")
+    assert tool is not None
+    told = permissions_of(tool, registry, settings, tmp_path)
+    assert (told.granted.read, told.granted.write) == ([], [])
+    assert [reason in item.reason for item in told.denied] == [True]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.execution.text import TextOptions, execute_text
-from tamis.server.runtime.policy.resources import ResourceError, resolve_resource
+from tamis.server.runtime.policy.resources import ResourceError, ShownPlaces, resolve_resource
+from tamis.server.runtime.settings.config import AuditSettings, Settings
+from tamis.server.runtime.tools.registry import Registry
 from tests.runtime.service_world import Served, error_of, method
 from tests.sample_tools import tam
 
@@ -105,6 +107,14 @@ def test_no_path_leaves_its_folder(tmp_path_factory: pytest.TempPathFactory, pat
         return
     assert os.path.realpath(found) == found
     assert found.startswith(str((top / "data").resolve()) + "/")
+
+
+@pytest.mark.parametrize("closed", ["home/.config/gh", "records", "records/old"])
+def test_a_folder_that_is_never_shown_or_that_tamis_keeps_is_no_place(tmp_path: Path, closed: str) -> None:
+    (tmp_path / closed).mkdir(parents=True)
+    resources = {"closed": closed, "data": "data"}
+    settings = Settings(resources=resources, audit=AuditSettings(path="records"))
+    assert list(ShownPlaces(settings, tmp_path, Registry(), outside=True).tops) == ["data"]
 
 
 def test_a_parameter_by_uri_reaches_a_tool_as_a_path(root: Path) -> None:  # T17, seed 002 §3.3

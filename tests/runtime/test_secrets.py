@@ -130,6 +130,12 @@ def test_a_link_in_the_root_leads_to_no_file_outside(tmp_path: Path) -> None:
             read_secret(Secret(file=name), tmp_path / "root")
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_a_name_that_cannot_be_resolved_is_not_in_the_root(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SecretError, match="leads out of the root"):
+        read_secret(Secret(file=name), tmp_path)
+
+
 def test_a_fifo_and_a_device_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("fifo", "/dev/zero"):

@@ -188,6 +188,14 @@ def test_a_folder_that_wants_questions_gets_them_although_the_user_allows(world:
     assert (decided.verdict, decided.unless) == ("allow", "always")
 
 
+@pytest.mark.parametrize(("wanted", "outcomes"), [("never", {"allow"}), ("always", {"allow", "ask"})])
+def test_a_folder_that_wants_questions_makes_one_possible(world: World, wanted: str, outcomes: set[str]) -> None:
+    world.write(world.user, '[policy]\ntools = { "t:*" = "allow" }\n')
+    world.folder(f'[policy]\nrequireConfirmation = "{wanted}"\ntools = {{ "other" = "deny" }}\n')
+    policy = load_settings(world.root).settings.policy
+    assert verdicts(policy, "t:a", "1.0.0", Caller("cli")) == outcomes
+
+
 # A final policy
 
 
