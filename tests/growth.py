@@ -44,7 +44,7 @@ def processor_seconds(work: Callable[[], object], tries: int = 3) -> float:
 
 
 def calibration() -> float:
-    """Returns the least processor time of three runs of a fixed loop, in seconds: about 5 ms on a machine of 2024.
+    """Returns the least processor time of three runs of a fixed loop, in seconds: about 2 ms on a machine of 2024.
 
     A bound on time is a multiple of it, measured in the same process: a slow or busy machine slows both.
     """

@@ -69,8 +69,14 @@ class _Measure:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.before = _now()
+        self.collection = 0.0
         self.loops: list[float] = []
         self.count = 0
+
+    def pytest_collection_finish(self) -> None:
+        now = _now()
+        self.collection, self.before = now[1] - self.before[1], now
+        del _events[:]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
@@ -90,6 +96,7 @@ class _Measure:
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
             output["loops"] = self.loops
+            output["collection"] = self.collection
 
 
 class _Report:
@@ -99,6 +106,7 @@ class _Report:
         self.config = config
         self.tests: dict[str, Spent] = {}
         self.loops: list[float] = []
+        self.collection = 0.0
         self.left: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -112,12 +120,14 @@ class _Report:
     def pytest_testnodedown(self, node: Any) -> None:
         output = getattr(node, "workeroutput", {})
         self.loops += output.get("loops", [])
+        self.collection += output.get("collection", 0.0)
         self.left = Counter(output.get("left", {})) or self.left
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         measure = self.config.pluginmanager.get_plugin("spent-measure")
         if measure is not None:
             self.loops += measure.loops
+            self.collection += measure.collection
         self.left = self.left or getattr(self.config, "left_to_long", Counter())
         if self._is_whole() and not os.environ.get("TAMIS_WRITE_FIGURES"):
             figures = written(README.read_text("utf-8"))
@@ -131,6 +141,7 @@ class _Report:
         rows = by_folder(self.tests)
         if len(rows) > 1:
             terminalreporter.section("processor time and processes by room")
+            line(f"{'collection':14}{'':13} {self.collection:8.1f} s")
             for name, tests, spent in rows:
                 line(f"{name:14}{tests:7} tests {spent.processor:8.1f} s {spent.processes:7} processes")
         if len(self.tests) > 20:
@@ -155,7 +166,7 @@ class _Report:
         loops = total.processor / loop / 1000
         text = README.read_text("utf-8")
         if os.environ.get("TAMIS_WRITE_FIGURES"):
-            README.write_text(with_figures(text, table(by_folder(self.tests), total, loop)), "utf-8")
+            README.write_text(with_figures(text, table(by_folder(self.tests), self.collection, total, loop)), "utf-8")
             terminal.write_line(f"wrote the figures of this run into tests/{README.name}")
             return
         figures = written(text) or Figures(sys.maxsize, sys.maxsize)
@@ -176,10 +187,18 @@ class _Report:
     def _is_whole(self) -> bool:
         options = self.config.option
         named = self.config.args != self.config.getini("testpaths")
-        return not (named or options.long or options.fast or options.untrusted or options.keyword or options.lf)
+        return not (
+            named
+            or options.long
+            or options.fast
+            or options.untrusted
+            or options.keyword
+            or getattr(options, "lf", False)
+        )
 
     def _total(self) -> Spent:
-        return _sum(list(self.tests.values()))
+        tests = _sum(list(self.tests.values()))
+        return tests._replace(processor=tests.processor + self.collection)
 
 
 def _sum(several: list[Spent]) -> Spent:
@@ -216,10 +235,11 @@ def written(text: str) -> Figures | None:
     return Figures(int(found[1]), int(found[2])) if found else None
 
 
-def table(rows: list[tuple[str, int, Spent]], total: Spent, loop: float) -> str:
+def table(rows: list[tuple[str, int, Spent]], collection: float, total: Spent, loop: float) -> str:
     """Returns the table of a run as Markdown. Processes are rounded up by a hundredth, for those that depend on the moment."""
     lines = ["| folder | tests | processor time | processes |", "|---|---|---|---|"]
     lines += [f"| `{name}` | {tests} | {spent.processor:.0f} s | {spent.processes} |" for name, tests, spent in rows]
+    lines.append(f"| collection, by each worker | | {collection:.0f} s | |")
     loops = round(total.processor / loop / 1000)
     allowed = -(-total.processes * 101 // 10000) * 100
     count = sum(tests for _, tests, _ in rows)

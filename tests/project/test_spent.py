@@ -35,7 +35,7 @@ README = "# Tests\n\n<!-- figures -->\nold\n<!-- end of figures -->\n\nMore.\n"
 
 
 def test_the_table_of_a_run_is_read_back_from_the_page() -> None:
-    made = table(by_folder(TESTS), Spent(4.5, 4.875, 5), 0.005)
+    made = table(by_folder(TESTS), 0.0, Spent(4.5, 4.875, 5), 0.005)
     assert made.splitlines()[2] == "| `rpc` | 1 | 4 s | 3 |"
     page = with_figures(README, made)
     assert page == f"# Tests\n\n<!-- figures -->\n{made}<!-- end of figures -->\n\nMore.\n"
@@ -51,7 +51,7 @@ def test_a_page_without_a_table_has_no_figures() -> None:
 
 def test_processes_are_allowed_to_the_next_hundred_above_a_hundredth_more() -> None:
     for started, allowed in ((0, 0), (1, 100), (99, 100), (100, 200), (990, 1000), (1000, 1100)):
-        figures = written(table([], Spent(0, 0, started), 0.005))
+        figures = written(table([], 0.0, Spent(0, 0, started), 0.005))
         assert figures is not None and figures.processes == allowed, started
 
 

@@ -290,7 +290,7 @@ def test_no_verb_of_the_language_server_lets_a_stranger_s_word_act(hostile: Host
         for name, several in verbs(hostile).items():
             for params in several:
                 shown = params["command"] if name == "workspace/executeCommand" else name
-                answers.append((shown, editor.answer(editor.request(name, params), 600)))
+                answers.append((shown, editor.answer(editor.request(name, params))))
         assert editor.stop() == 0
     assert hostile.harm() == []
     assert OWN.strip() not in repr(answers)
