@@ -71,6 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     left = [item for item in items if _is_left_to_long(item)]
     counts = Counter(item.nodeid.partition("::")[0] for item in left)
+    if config.getoption("--long"):
+        several = (item for item in items if "is_long" in getattr(item, "fixturenames", ()))
+        counts.update(f"{item.nodeid.partition('::')[0]}, with more cases" for item in several)
     config.left_to_long = counts  # type: ignore[attr-defined]  # `spent.py` prints it
     output = getattr(config, "workeroutput", None)
     if output is not None:
