@@ -102,6 +102,7 @@ class Project:
 
     def run(self, *words: str) -> tuple[int, str]:
         env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        env.pop("TAMIS_WRITE_FIGURES", None)
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *words],
             cwd=self.folder,
