@@ -88,6 +88,7 @@ def test_without_data_it_says_that_it_cannot_know(
     assert "of 1 nothing can be known" in written and "--advisories" in written
 
 
+@pytest.mark.slow  # looks for interpreters, which starts them the first time
 def test_what_is_not_installed_cannot_be_known(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """T16: only what was resolved has versions."""
     assert main(["deps", "audit", "--advisories", advisory(root)]) == 3

@@ -46,6 +46,7 @@ LENGTHY = frozenset(
 """Even the least of them takes many seconds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long) if name in LENGTHY else name for name in SMALL]
 )
