@@ -133,6 +133,18 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _e("TC060", "duplicate-param", "warning", "{name} given {n} times; {policy}"),
     _e("TC061", "empty-name", "error", "Parameter without a name is ignored"),
+    _e(
+        "TC062",
+        "mark-slip",
+        "error",
+        "{raw} at the value of {param} is nearly {mark}; write it so",
+    ),
+    _e(
+        "TC063",
+        "emptied-value",
+        "error",
+        "{param} is empty while '{excerpt}' stands beside its marks: write the value between them",
+    ),
     # ACTION
     _e("AX101", "no-tool", "error", "ACTION block has no tool element"),
     _e("AX102", "missing-param-close", "warning", "<{name}> is never closed; value ends at {where}", strict=True),

@@ -20,6 +20,7 @@ from tamis.protocols.action.decode import (
     WRAPPERS,
     Decoded,
     control_characters,
+    is_doubled,
     trim_blank,
     trim_cdata,
     trim_layout,
@@ -123,7 +124,7 @@ def _flat(source: Source, opener: Span, limit: int) -> Block | None:
                 ampersand = source.find("&", start)
             if 0 <= ampersand < end:
                 value = _decoded(text, start, end)
-            elif start == end or text[start].isspace() or text[end - 1].isspace() or text[start] in "![":
+            elif start == end or text[start].isspace() or text[end - 1].isspace() or text[start] in "![>":
                 value = _plain(text, start, end)
             else:
                 value = Value("text", (start, end), (Piece(start, end),))
@@ -182,6 +183,8 @@ def _plain(text: str, start: int, end: int) -> Value:
         start, end = trim_layout(text, start, end)
     if text.startswith(SECTION_LIKE, start, end) and text.endswith("]]>", start, end):
         raise _Unusual
+    if text.startswith(">", start, end) and text[start - 1] == ">" and is_doubled(text, start, end):
+        raise _Unusual
     return Value("text", (start, end), (Piece(start, end),) if start < end else ())
 
 
@@ -197,6 +200,8 @@ def _escaped(text: str, start: int, end: int) -> Value | None:
     """Element text with entities; None when an ampersand begins none that is known."""
     start, end = trim_layout(text, start, end)
     if text.startswith(SECTION_LIKE, start, end):
+        return None
+    if text.startswith(">", start, end) and text[start - 1] == ">" and is_doubled(text, start, end):
         return None
     decoded = Decoded()
     decoded.text(text, start, end)

@@ -141,6 +141,12 @@ def has_text(text: str, start: int, end: int) -> bool:
     return _NO_BLANK.search(text, start, end) is not None
 
 
+def is_doubled(text: str, start: int, end: int) -> bool:
+    """Whether a ``>`` at the start of a value may be the end of its tag written twice, and not a quotation (``> words``), a comparison or
+    a redirection (``>=``, ``>>``)."""
+    return text[start] == ">" and (start + 1 == end or text[start + 1] not in " \t\r\n>=")
+
+
 def trim_blank(text: str, start: int, end: int) -> Span:
     """The span without blanks at either end; an empty one stays at ``start``."""
     while end > start and text[end - 1].isspace():

@@ -121,6 +121,29 @@ def settle_doubts(text: str, findings: Findings, calls: Sequence[Call]) -> None:
             diagnostics[i] = replace(diag, severity="error", repair=False)
 
 
+def report_emptied(text: str, findings: Findings, calls: Sequence[Call]) -> None:
+    """Reports text directly beside an empty parameter, which may be its value (ruling 67, TC063)."""
+    noise = [diag.span for diag in findings.list if diag.code == "TC011"]
+    if not noise:
+        return
+    starts, ends = {span[0]: span for span in noise}, {span[1]: span for span in noise}
+    for param in (param for call in calls for param in call.params):
+        if param.value.kind != "text" or param.value.pieces:
+            continue
+        behind = (
+            param.span[1]
+            + len(text[param.span[1] : param.span[1] + _MAX_NOISE])
+            - len(text[param.span[1] : param.span[1] + _MAX_NOISE].lstrip())
+        )
+        ahead = len(text[max(0, param.span[0] - _MAX_NOISE) : param.span[0]].rstrip()) + max(
+            0, param.span[0] - _MAX_NOISE
+        )
+        span = starts.get(behind) or ends.get(ahead)
+        if span is not None:
+            excerpt = text[slice(*span)][:40]
+            findings.add("TC063", span, {"param": param.name, "excerpt": excerpt}, error=True)
+
+
 def report_dashes(text: str, findings: Findings) -> None:
     """``--`` in a comment, which XML forbids and nothing depends on (AX124)."""
     for comment in findings.comments[:_MAX_SHARED]:

@@ -43,6 +43,10 @@ _NO_TAG = "?"
 _TAG_SAFE = re.compile(r"[^\W\d][\w.:\-/]*")
 
 
+_ABOUT_VALUES = frozenset(
+    ("type", "lang", "xml:lang", "xml:space", "xsi:type", "xsi:nil", "nil", "null", "encoding", "format")
+)
+"""Attributes that say something of an element's value and are not the value."""
 _TAKEN = INPUT_ALIASES | INPUTS_ALIASES | TOOL_ID_ALIASES | {MARKER_KEY, "item"}
 
 
@@ -210,6 +214,10 @@ class ParamReader(ElementReader):
             value = self.values.read(child, part, name)
         for attribute in attributes:
             self._ignored(attribute, child.name)
+            emptied = attribute.value is not None and value.kind == "text" and not value.pieces
+            if attribute.value is not None and emptied and attribute.name.lower() not in _ABOUT_VALUES:
+                excerpt = attribute.value.text(self.text)[:_EXCERPT]
+                self.findings.add("TC063", attribute.span, {"param": name, "excerpt": excerpt}, error=True)
         span = (child.open, child.outer_end)
         before = params.get(name)
         if before is None:

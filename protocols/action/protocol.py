@@ -19,7 +19,14 @@ from tamis.protocols.action.decode import (
     control_characters,
     has_text,
 )
-from tamis.protocols.action.findings import Element, Findings, leave_to_a_person, report_dashes, settle_doubts
+from tamis.protocols.action.findings import (
+    Element,
+    Findings,
+    leave_to_a_person,
+    report_dashes,
+    report_emptied,
+    settle_doubts,
+)
 from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
@@ -463,6 +470,7 @@ class _Reader:
         block, findings = self.block, self.findings
         self._controls(calls)
         settle_doubts(self.text, findings, calls)
+        report_emptied(self.text, findings, calls)
         report_dashes(self.text, findings)
         failed = any(severity(diag) == "error" for diag in findings.list)
         if findings.list:

@@ -13,11 +13,13 @@ import msgspec
 
 from tamis.protocols.action.attributes import read_attributes
 from tamis.protocols.action.decode import (
+    INPUT_ALIASES,
     SECTION_LIKE,
     Decoded,
     as_cdata,
     clip,
     indent,
+    is_doubled,
     trim_blank,
     trim_cdata,
     trim_layout,
@@ -25,6 +27,7 @@ from tamis.protocols.action.decode import (
 )
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.tokens import DECORATION, MARKER_KEY, Token, whole_name
+from tamis.protocols.edges import Slip, slip_before, slip_behind
 from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Piece, Value
 from tamis.protocols.patterns import lazy
@@ -190,6 +193,9 @@ class ValueReader:
             errors = [diag for diag in self.findings.list if diag.severity == "error" and id(diag) not in known]
             self.findings.list = [*before, *errors]
             del self.findings.comments[kept_comments:]
+            if (takes(schema, "array") or takes(schema, "object")) and not takes(schema, "string"):
+                # No text can be meant: a slip beside the elements made one of them (ruling 67).
+                self.findings.add("AX114", (element.start, element.end), {"param": name}, error=True)
             return self._text(element, name, mixed=True, unclear=bool(errors))
 
     def read_plain(self, element: Element, name: str) -> Value:
@@ -403,6 +409,8 @@ class ValueReader:
         ``plain``: no value of a parameter but a name or JSON, in which a comment is nothing.
         """
         text = self.text
+        if not plain:
+            self._check_edges(element, name)
         bare = element.closed and element.a == element.b and text.find("<", element.start, element.end) < 0
         if bare and text.find("&", element.start, element.end) < 0:
             # Nothing to decode and nothing to report: most values, also in a block that has a fault elsewhere.
@@ -443,6 +451,44 @@ class ValueReader:
             unclear=unclear,
         )
         return value
+
+    def _check_edges(self, element: Element, name: str) -> None:
+        """Reports pieces of tags and of section marks at the edges of a text (ruling 67)."""
+        text, tag = self.text, element.token
+        start, end = element.start, element.end
+        raw = text[tag.name_span[0] : tag.name_span[1]]
+        if tag.kind != "self" and tag.name == raw:
+            opening = text[tag.start : start] if tag.attributes is not None else f"<{raw}>"
+            if tag.attributes is not None and element.key in INPUT_ALIASES:
+                opening = f'<{raw} name="{name}">'
+            doubled = text[start : start + 1] == ">" and is_doubled(text, start, end)
+            self._slipped(slip_before(text, (start, end), (tag.start, start), (opening,), doubled=doubled), name)
+            last = end
+            if end == element.outer_end:
+                # Ended by a tag that is not its own: blanks before that tag are layout.
+                last = start + len(text[start:end].rstrip())
+            closing = (last, last if end == element.outer_end else element.outer_end)
+            self._slipped(slip_behind(text, (start, closing[0]), closing, (f"</{raw}>",)), name)
+        first, last = trim_blank(text, start, end)
+        sections = [token for token in self.tokens[element.a : element.b] if token.kind == "cdata"]
+        if (not sections or first < sections[0].start) and _LIKE_CDATA.match(text, first, last) is None:
+            self._slipped(slip_before(text, (first, last), (first, first), ("<![CDATA[",)), name)
+        if not sections:
+            return
+        head, tail = sections[0], sections[-1]
+        if tail.flag == "unterminated":
+            ending = (tail.content[1], tail.end)
+            self._slipped(slip_behind(text, tail.content, ending, ("]]>",), doubled=False), name)
+        for a, b, mark in ((start, head.start, "<![CDATA["), (tail.end, end, "]]>")):
+            if b - a == 1 and not text[a].isspace():
+                self._slipped(Slip((a, b), mark), name)
+
+    def _slipped(self, slip: Slip | None, name: str) -> None:
+        if slip is None:
+            return
+        args: dict[str, str | int] = {"raw": self.text[slice(*slip.span)], "param": name, "mark": slip.mark}
+        edits = (Edit(*slip.span, slip.mark),)
+        self.findings.add("TC062", slip.span, args, edits=edits, title=f"Write {slip.mark}", error=True)
 
     def _content(self, element: Element, *, plain: bool) -> _Content:
         """What the tokens inside an element are, and their text decoded; a comment is text unless ``plain``."""
@@ -634,11 +680,7 @@ class ValueReader:
             if self._check_section(section, name, wrap):
                 wrap = ()
         if own is not None:
-            span = (own.start, own.end)
-            if own.flag == "own":
-                add("AX112", span, {"name": own.name}, edits=wrap, title=title)
-            else:
-                add("AX112", span, {"name": own.name}, error=True)
+            self._report_own(element, own, wrap)
             wrap = ()
         if raw is not None or stray >= 0:
             at = min(x for x in (raw.start if raw is not None else end, stray if stray >= 0 else end))
@@ -666,6 +708,16 @@ class ValueReader:
             char = html5.get(f"{entity};")
             edits = (Edit(span[0], span[1], char),) if char is not None and "<" not in char else ()
             add("AX113", span, {"name": entity}, edits=edits, title="Write the character", unsafe=True)
+
+    def _report_own(self, element: Element, own: Token, wrap: tuple[Edit, ...]) -> None:
+        """Reports a value that holds its own closing tag."""
+        text, span, args = self.text, (own.start, own.end), {"name": own.name}
+        # Behind it the next element of the name may begin, with a slip in its tag (ruling 67).
+        follows = slip_before(text, (own.end, element.end), (own.end, own.end), (f"<{element.name}>",)) is not None
+        if own.flag == "own" and not follows:
+            self.findings.add("AX112", span, {**args}, edits=wrap, title="Wrap the value in CDATA")
+        else:
+            self.findings.add("AX112", span, {**args}, error=True)
 
     def _stray_bracket(self, element: Element, sections: list[Token]) -> int:
         """Offset of the first ``<`` that begins no tag, or -1."""

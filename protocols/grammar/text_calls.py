@@ -282,9 +282,13 @@ class _Vcp(_TextCall):
     def text(self, name: str, close: str) -> str:
         """A value with its mark."""
         if not self.rules.has(name):
-            # A start mark in it would look like a slip (VC315).
-            words = ("「末E", "「末e", "「始") if name == "escaped" else ("「末", "「始")
-            avoiding(self.rules, name, words, close, without=CONTROLS)
+            if name == "escaped":
+                # A start mark in it would look like a slip (VC315).
+                avoiding(self.rules, name, ("「末E", "「末e", "「始"), close, without=CONTROLS)
+            else:
+                # A bracket of a mark at an edge would look like a slip too (TC062): a value with one stands between ESCAPE marks.
+                first, more = (klass(f"「{other}{CONTROLS}", negated=True) for other in ("」", ""))
+                self.rules.define(name, f"({first} {more}*)? {literal(close)}")
         return name
 
     def framed(self, inside: str) -> str:

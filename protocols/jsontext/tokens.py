@@ -10,9 +10,10 @@ import json
 import re
 from typing import Literal
 
+import msgspec
+
 from tamis.protocols.jsontext.findings import MAX_ERRORS
 from tamis.protocols.jsontext.green import NO_KEYS, NO_SHAPES, Branch, Own, Scalar
-from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.model import Diag, Edit, Fix
 
 MAX_INT_DIGITS = 4300
@@ -354,3 +355,11 @@ def _word_end(text: str, at: int) -> int:
 
 def _shown(word: str) -> str:
     return word if len(word) <= 40 else word[:39] + "…"
+
+
+def quoted(text: str) -> str:
+    """Returns a text as a JSON string; half a surrogate pair, which no encoding can carry, as ``\\ud800``."""
+    try:
+        return msgspec.json.encode(text).decode()
+    except UnicodeEncodeError:
+        return json.dumps(text)

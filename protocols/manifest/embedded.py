@@ -14,7 +14,7 @@ import msgspec
 
 from tamis.protocols.catalogue import message, value_message
 from tamis.protocols.jsontext.green import Scalar
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings
 from tamis.protocols.model import Diag, Edit, Fix, Json

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.catalogue import severity
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.reading import tool_id_fault

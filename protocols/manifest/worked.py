@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from tamis.protocols.jsontext.green import Green
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.embedded import FieldMemory, FieldSchema, reasons, value_span
 from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings, value_of

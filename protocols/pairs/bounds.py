@@ -331,6 +331,6 @@ class Keys(Bounds):
             )
         elif sep and not tail_decoration:
             note_invisible(self.found, text, sep[1], head_start, "layout", index)
-        pair = Pair(start, start, span, raw, (head_start, head_start), "bare")
+        pair = Pair(start, start, span, raw, (head_start, head_start), "bare", head_start)
         self.out.pairs.append(pair)
         return pair

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from tamis.protocols.base import Source
+from tamis.protocols.edges import slip_before, slip_behind
 from tamis.protocols.lossless import Tiles, Token
 from tamis.protocols.model import MAX_PARAMS, Block, Comment, Edit, Severity
 from tamis.protocols.pairs.bounds import ends_inside, past
@@ -226,6 +227,9 @@ class _Lexer(Values):
             or (last.family not in ("plain", "escape", "exp") and LINE_END.search(text, last.end, start) is None)
         )
         mangled = d.any_tail.search(text, start, end) is not None or d.any_head.search(text, start, end) is not None
+        if last is not None and last.delimited and not text[slice(*last.value)].strip():
+            args: dict[str, str | int] = {"param": last.raw, "excerpt": excerpt(text, start, end)}
+            self.found.add("TC063", (start, end), len(out.pairs) - 1, args=args)
         severity: Severity = "error" if doubtful or mangled else "warning"
         self.found.add(
             d.codes.noise,
@@ -244,7 +248,30 @@ def lex(source: Source, start: int, limit: int, dialect: Dialect, *, complete: b
     lexed = _Lexer(source, start, limit, dialect, complete=complete).run()
     if dialect.in_runs:
         _settle_runs(source.text, lexed, dialect)
+    _check_edges(source.text, lexed, dialect)
     return lexed
+
+
+def _check_edges(text: str, lexed: Lexed, dialect: Dialect) -> None:
+    """Reports pieces of delimiters in values (ruling 67)."""
+    heads = tuple(dict.fromkeys(family.head for family in dialect.families.values()))
+    tails = tuple(dict.fromkeys(family.tail for family in dialect.families.values()))
+    for index, pair in enumerate(lexed.pairs):
+        # Between the ESCAPE marks everything is a value.
+        doubled = pair.family == "plain" and not dialect.in_runs
+        written = (pair.mark, pair.value[0]), (pair.value[1], max(pair.end, pair.value[1]))
+        for slip in (
+            slip_before(text, pair.value, written[0], heads, doubled=doubled),
+            slip_behind(text, pair.value, written[1], tails, doubled=doubled),
+        ):
+            if slip is not None:
+                lexed.findings.add(
+                    "TC062",
+                    slip.span,
+                    index,
+                    args={"raw": text[slice(*slip.span)], "param": pair.raw, "mark": slip.mark},
+                    fix=fix(f"Write {slip.mark}", Edit(*slip.span, slip.mark), unsafe=True),
+                )
 
 
 def _settle_runs(text: str, lexed: Lexed, dialect: Dialect) -> None:

@@ -268,6 +268,8 @@ class Values(Spelling):
             pair.value, pair.end = (at, tail_span[0]), tail_span[1]
             part = text[at : tail_span[0]]
             doubtful = _doubtful_start(part) or (d.by_words and _mark_starts(part))
+            # A canonical opening delimiter inside: the text before it may be the value, or be no part of it (ruling 67).
+            doubtful = doubtful or d.strong_head.search(part) is not None
             if not part:
                 # Nothing before the delimiter but something behind it: it may as well open the value.
                 behind = text[tail_span[1] : self.line_end(tail_span[1], bound)]

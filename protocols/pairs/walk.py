@@ -169,6 +169,8 @@ class Pair(msgspec.Struct):
     raw: str
     value: Span
     family: str
+    mark: int
+    """Where the opening delimiter begins; where the value begins if there is none."""
     delimited: bool = True
     """Whether an own closing delimiter stands in the text."""
 

@@ -183,7 +183,7 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
         if text.find("»»", head, tail) >= 0:
             # Whether another pair begins there is for the tolerant walk to say.
             return None
-        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain"))
+        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain", head - len(HEAD)))
         at = end
     else:
         return None

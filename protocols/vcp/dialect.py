@@ -190,7 +190,7 @@ OTHER_BLOCK = lazy(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
 OTHER_CLOSE = lazy(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
 
 _LAYOUT = lazy(r"[ \t\r\n]*+")
-_PAIR = lazy(r"([A-Za-z0-9_-]++):[ \t]*+「始」(?!「始)")
+_PAIR = lazy(r"([A-Za-z0-9_-]++):[ \t]*+「始」(?!「始|」)")
 _NEXT = lazy(r",?+[ \t]*+[\r\n]")
 
 
@@ -211,9 +211,9 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
         if i == len(starts) or ends[i] > limit or key[1] - key[0] > MAX_NAME_CHARS:
             return None
         tail, end = starts[i], ends[i]
-        if text.find("「始", head, tail) >= 0:
+        if text.find("「始", head, tail) >= 0 or text[tail - 1] == "「":
             return None
-        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain"))
+        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain", head - len(HEAD)))
         at = end
         following = _NEXT.match(text, at, limit)
         if following is not None:

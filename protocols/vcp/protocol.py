@@ -337,7 +337,8 @@ class _Vcp:
 
     def _value(self, tool_id: str, name: str, value: Json) -> str:
         if isinstance(value, str):
-            return f"「始ESCAPE」{value}「末ESCAPE」" if _MARK.search(value) else f"{HEAD}{value}{TAIL}"
+            escaped = _MARK.search(value) or value.startswith("」") or value.endswith("「")
+            return f"「始ESCAPE」{value}「末ESCAPE」" if escaped else f"{HEAD}{value}{TAIL}"
         text = json_text(value, "「")
         text = text.replace("<", "\\u003c") if "<<" in text else text
         if isinstance(value, float) and value.is_integer():

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Diag, Edit, Fix, escape_pointer
 from tamis.protocols.positions import Span

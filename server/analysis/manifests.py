@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.manifest.profile import HOST_PREFIXES
 from tamis.protocols.manifest.reading import is_version_range, script_path_fault, tool_id_fault

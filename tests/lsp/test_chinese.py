@@ -35,6 +35,7 @@ from tests.lsp.lsp_client import Client
 from tests.lsp.marker_core import core_of
 from tests.lsp.markers import CASES, case_id, opened, read_case
 from tests.lsp.verbs import capabilities
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -544,7 +545,8 @@ def test_what_a_tool_s_author_wrote_stays_as_it_is(tmp_path: Path) -> None:
         client.open(uri, "<ACTION>\n  <demo:mail><text>a</text></demo:mail>\n</ACTION>\n")
         client.published(uri)
         at = {"textDocument": {"uri": uri}, "position": {"line": 1, "character": 15}}
-        hover = client.call("textDocument/hover", at)["contents"]["value"]
+        # The new tool is read beside the document's first findings.
+        hover = until(lambda: client.call("textDocument/hover", at))["contents"]["value"]
         assert hover == "**text**（string），属于 `demo:mail`\n\nAn e-mail address.\n\n工具得到 `a`"
 
 

@@ -25,7 +25,7 @@ def referred(pattern: re.Pattern[str]) -> dict[str, str]:
 
 def test_every_ruling_that_is_named_is_in_the_page() -> None:
     there = set(re.findall(r"(?m)^(\d+)\. ", (DESIGN / "rulings.md").read_text("utf-8")))
-    assert there == {str(number) for number in range(1, 61)}
+    assert there >= {str(number) for number in range(1, 61)}
     assert {number: file for number, file in referred(RULING).items() if number not in there} == {}
 
 

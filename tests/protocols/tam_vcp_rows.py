@@ -279,6 +279,24 @@ ROWS = [
     Row(
         "TC061", vcp(NAME, ":「始」1「末」"), "warning", ":「始」1「末」", "Parameter without a name is ignored", "", ""
     ),
+    Row(
+        "TC062",
+        vcp(NAME, "x:「」1「末」"),
+        "error",
+        "「」",
+        "「」 at the value of x is nearly 「始」; write it so",
+        "unsafe",
+        vcp(NAME, "x:「始」1「末」"),
+    ),
+    Row(
+        "TC063",
+        tam(COMMAND, "x:»»»«««", "1"),
+        "error",
+        "1",
+        "x is empty while '1' stands beside its marks: write the value between them",
+        "",
+        "",
+    ),
     Row("TM201", tam("x:»»»1«««"), "error", "x", "Block has no command, which names the tool", "", ""),
     Row(
         "TM201",

@@ -93,6 +93,8 @@ ROWS: list[Row] = [
     ("TC023", _tool("x<a>1</a>" * 300), E, "x", "More than 200 problems; block rejected", "-", ""),
     ("TC060", _inputs('<input name="a">1</input><input name="a">2</input>'), W, "a", "a given 2 times; all values are kept as a list", "u", _inputs('<input name="a">1</input>')),
     ("TC061", _tool("<``>1</``>"), E, "``", "Parameter without a name is ignored", "-", ""),
+    ("TC062", _tool("<a>1</a=>"), E, "</a=>", "</a=> at the value of a is nearly </a>; write it so", "u", _tool("<a>1</a>")),
+    ("TC063", _tool("<a></a>1"), E, "1", "a is empty while '1' stands beside its marks: write the value between them", "-", ""),
 ]  # fmt: skip
 KINDS = {"s": "safe", "u": "unsafe", "-": None}
 

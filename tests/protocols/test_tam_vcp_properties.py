@@ -70,7 +70,11 @@ def test_a_value_without_its_tail_round_trips_after_the_trim_rule(value: str) ->
 
 @given(WORDS)
 def test_a_vcp_value_without_its_end_mark_round_trips_to_the_byte(value: str) -> None:
-    if value.startswith("「始") or ":「始" in value.replace(" ", "").replace("\t", "").replace("\n", ""):
+    if (
+        value.startswith(("「始", "」"))
+        or value.endswith("「")
+        or ":「始" in value.replace(" ", "").replace("\t", "").replace("\n", "")
+    ):
         return
     text = vcp("tool_name:「始」T「末」,", f"x:「始」{value}「末」,", "y:「始」2「末」")
     assert runs(text) == [("T", {"x": value, "y": "2"})]

@@ -11,7 +11,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.manifest.foreign import SHAPES, Shape, foreign_shape
 from tamis.protocols.manifest.format import FIELD_ORDER, format_manifest

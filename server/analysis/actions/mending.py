@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.manifest.reading import is_semver, script_path_fault, tool_id_fault
 from tamis.protocols.manifest.security import host_pattern_fault

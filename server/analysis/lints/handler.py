@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.levels import Levels
 from tamis.protocols.model import Diag, Edit, Fix, Severity

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.levels import codes_of, is_binding
 from tamis.protocols.model import Block, Edit, Fix

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from tamis.protocols.jsontext.green import Branch
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member, memo_of
 from tamis.protocols.model import Applicability, Diag, Edit, Fix, Severity
 from tamis.protocols.positions import Span

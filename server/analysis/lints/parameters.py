@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 from tamis.protocols.invisible import HIDING
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.manifest.imported import left_to_say
 from tamis.protocols.model import Diag, Edit, Fix

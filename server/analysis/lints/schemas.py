@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tamis.protocols.jsontext.green import Branch, Scalar
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.model import Edit, Fix
 from tamis.protocols.schema.check import Draft

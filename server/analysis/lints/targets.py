@@ -12,7 +12,7 @@ from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
 from tamis.protocols.export.names import TARGET_WORDS, Target, portable_name, portable_names, short_name
 from tamis.protocols.export.shape import implied_type
 from tamis.protocols.export.targets import export_tool, shortened
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, from_pointer, to_pointer
 from tamis.protocols.levels import Levels
 from tamis.protocols.manifest.reading import Manifest

@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterator
 
 from tamis.protocols.jsontext.green import Branch, Green, python_of
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member, memo_of
 from tamis.protocols.levels import Levels
 from tamis.protocols.manifest.reading import tool_id_fault

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from tamis.protocols.export.names import portable_name
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.manifest.reading import script_path_fault, tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Edit, escape_pointer

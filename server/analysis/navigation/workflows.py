@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tokens import quoted
 from tamis.protocols.manifest.workflow import PREFIX, workflow_tool
 from tamis.protocols.model import Diag, Edit, Fix, Json
 from tamis.protocols.schema.words import is_list, is_object
