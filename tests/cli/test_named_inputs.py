@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -74,7 +75,7 @@ def test_a_log_in_a_process_substitution_is_read_from_its_beginning(tmp_path: Pa
     """What a look for Parquet took of a pipe was gone."""
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps({"text": TEXT}) + "\n" for _ in range(2_000)))
-    words = " ".join(COMMAND)
+    words = shlex.join(COMMAND)
     done = subprocess.run(
         ["bash", "-c", f"{words} parse --jsonl <(cat log.jsonl)"],
         cwd=tmp_path,

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 PLUGIN = ROOT / "editors" / "neovim"
+PLUGIN_FIRST = "set rtp^=" + str(PLUGIN).replace(" ", "\\ ")
+"""The command that puts the plug-in on the path of an editor."""
 
 
 ECHO = {

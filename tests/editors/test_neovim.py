@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.editors.neovim import ECHO, PLUGIN
+from tests.editors.neovim import ECHO, PLUGIN, PLUGIN_FIRST
 from tests.editors.neovim import neovim as neovim
 
 TRANSCRIPT = "好的 😋 <ACTION><core:echo><txt>你好</txt></core:echo></ACTION>\n\n<|[REQUEST_TOOL]|>\ncommand:»»»core:eccho«««\ntext:»»»a«««\n<|[END_TOOL]|>\n"
@@ -174,7 +174,7 @@ def test_checkhealth_reports_the_server(neovim: str, tmp_path: Path) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     subprocess.run(
         [
-            *[neovim, "--headless", "-u", "NONE", "-i", "NONE", "--cmd", f"set rtp^={PLUGIN}"],
+            *[neovim, "--headless", "-u", "NONE", "-i", "NONE", "--cmd", PLUGIN_FIRST],
             *["+lua vim.lsp.enable('tamis')", "+checkhealth tamis", f"+silent write! {out}", "+qa!"],
         ],
         env={**os.environ, "PATH": path, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
@@ -261,7 +261,7 @@ def test_the_server_is_told_the_language_of_messages(neovim: str, tmp_path: Path
         "-i",
         "NONE",
         "--cmd",
-        f"set rtp^={PLUGIN}",
+        PLUGIN_FIRST,
         "-l",
         str(script),
         str(PLUGIN),

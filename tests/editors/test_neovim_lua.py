@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.neovim import PLUGIN, version_of
+from tests.editors.neovim import PLUGIN, PLUGIN_FIRST, version_of
 from tests.editors.neovim_screen import Screen
 from tests.editors.npm import package
 from tests.node_runtime import NODE
@@ -112,7 +112,7 @@ def test_a_real_older_neovim_says_what_is_needed_and_works_on(older_neovim: str,
     (folder / "a.tool.json").write_text('{\n  "toolId": "a:b"\n}\n')
     (folder / "batch.tam").write_text("[REQUEST_TOOL]\n[END_TOOL]\n")
     init = home / "init.vim"
-    init.write_text(f"set runtimepath^={PLUGIN}\nfiletype plugin on\nsyntax on\n")
+    init.write_text(f"{PLUGIN_FIRST}\nfiletype plugin on\nsyntax on\n")
     env = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
         "HOME": str(home),

@@ -140,7 +140,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
             (programs / name).symlink_to(found)
     recipe = next(text for text in snippets("neovim.md", "lua") if "LspAttach" in text)
     init = home / "init.lua"
-    init.write_text(f"local PLUGIN = {json.dumps(str(PLUGIN))}\n{recipe}\n{INIT}")
+    init.write_text(f"local PLUGIN = {json.dumps(str(PLUGIN), ensure_ascii=False)}\n{recipe}\n{INIT}")
     env = {
         "PATH": os.pathsep.join([str(programs), "/usr/local/bin", os.defpath]),
         "HOME": str(home),

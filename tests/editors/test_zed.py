@@ -32,7 +32,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no Rust compiler (rustc) on the PATH")
     folder = tmp_path_factory.mktemp("zed")
     (folder / "main.rs").write_text(
-        f"#[path = {json.dumps(str(EXTENSION / 'src' / 'lib.rs'))}]\nmod extension;\n"
+        f"#[path = {json.dumps(str(EXTENSION / 'src' / 'lib.rs'), ensure_ascii=False)}]\nmod extension;\n"
         "fn main() { zed_extension_api::drive(extension::registered()) }\n",
         "utf-8",
     )

@@ -35,13 +35,18 @@ def suite() -> Path:
 
 def failures(suite: Path, out: Path, *words: str) -> tuple[Checks, set[str]]:
     """What failed, by scenario and check; and which scenarios were run."""
+    # The suite splits the command at blanks, which the path of a clone may have.
+    out.mkdir(parents=True, exist_ok=True)
+    client = out / "client"
+    client.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{CLIENT}" "$@"\n')
+    client.chmod(0o755)
     done = subprocess.run(
         [
             NODE,
             str(suite),
             "client",
             "--command",
-            f"{sys.executable} {CLIENT}",
+            str(client),
             "-o",
             str(out),
             "--timeout",
