@@ -457,6 +457,12 @@ class ValueReader:
         text, tag = self.text, element.token
         start, end = element.start, element.end
         raw = text[tag.name_span[0] : tag.name_span[1]]
+        lead = text[start : start + 16].lstrip()[:1]
+        is_plain = element.a == element.b and (lead or start == end) and lead not in "<![>"
+        tags = (text[tag.start : start], text[end : element.outer_end])
+        if is_plain and tags == (f"<{raw}>", f"</{raw}>") and not text.endswith("<", start, end):
+            # Most values: correct tags, and nothing like a mark beside them.
+            return
         if tag.kind != "self" and tag.name == raw:
             opening = text[tag.start : start] if tag.attributes is not None else f"<{raw}>"
             if tag.attributes is not None and element.key in INPUT_ALIASES:

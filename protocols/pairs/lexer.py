@@ -252,13 +252,31 @@ def lex(source: Source, start: int, limit: int, dialect: Dialect, *, complete: b
     return lexed
 
 
+_Marks = tuple[tuple[str, ...], tuple[str, ...], frozenset[tuple[str, str]], str, str]
+_MARKS: dict[str, _Marks] = {}
+
+
+def _marks(dialect: Dialect) -> _Marks:
+    """The opening and closing delimiters of a dialect, their pairs, and the characters of each."""
+    found = _MARKS.get(dialect.open_text)
+    if found is None:
+        pairs = list(dict.fromkeys((family.head, family.tail) for family in dialect.families.values()))
+        heads, tails = tuple(head for head, _ in pairs), tuple(tail for _, tail in pairs)
+        found = _MARKS[dialect.open_text] = heads, tails, frozenset(pairs), "".join(heads), "".join(tails)
+    return found
+
+
 def _check_edges(text: str, lexed: Lexed, dialect: Dialect) -> None:
     """Reports pieces of delimiters in values (ruling 67)."""
-    heads = tuple(dict.fromkeys(family.head for family in dialect.families.values()))
-    tails = tuple(dict.fromkeys(family.tail for family in dialect.families.values()))
+    heads, tails, correct, first, last = _marks(dialect)
     for index, pair in enumerate(lexed.pairs):
         # Between the ESCAPE marks everything is a value.
         doubled = pair.family == "plain" and not dialect.in_runs
+        start, end = pair.value
+        if (text[pair.mark : start], text[end : pair.end]) in correct and (
+            start == end or (text[start] not in first and text[end - 1] not in last)
+        ):
+            continue
         written = (pair.mark, pair.value[0]), (pair.value[1], max(pair.end, pair.value[1]))
         for slip in (
             slip_before(text, pair.value, written[0], heads, doubled=doubled),
