@@ -20,7 +20,7 @@ class Slip(msgspec.Struct, frozen=True):
 def slip_before(text: str, value: Span, written: Span, marks: tuple[str, ...], *, doubled: bool = True) -> Slip | None:
     """Returns the slip in the opening mark of a value, or None.
 
-    ``written`` is the opening mark as it stands in the text, an empty span if there is none. ``doubled``: a value that begins with
+    ``written`` is the opening mark as written in the text, an empty span if there is none. ``doubled``: a value that begins with
     the mark's last character counts too, behind a mark in any spelling.
     """
     start, end = value

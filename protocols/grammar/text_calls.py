@@ -286,7 +286,7 @@ class _Vcp(_TextCall):
                 # A start mark in it would look like a slip (VC315).
                 avoiding(self.rules, name, ("「末E", "「末e", "「始"), close, without=CONTROLS)
             else:
-                # A bracket of a mark at an edge would look like a slip too (TC062): a value with one stands between ESCAPE marks.
+                # A bracket of a mark at an edge would look like a slip too (TC062): a value with one is written between ESCAPE marks.
                 first, more = (klass(f"「{other}{CONTROLS}", negated=True) for other in ("」", ""))
                 self.rules.define(name, f"({first} {more}*)? {literal(close)}")
         return name

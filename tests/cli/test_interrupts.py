@@ -157,7 +157,7 @@ def test_a_daemon_that_is_asked_to_end_ends_well_and_one_that_is_interrupted_wit
     )
 
     def catches() -> bool:
-        """Nobody can see from outside that a process is ready, but for the signals that it catches."""
+        """From outside, only the signals that a process catches show that it is ready."""
         caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())
         return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
 

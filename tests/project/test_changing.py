@@ -37,7 +37,7 @@ def holding(pattern: str) -> set[str]:
 
 @functools.cache
 def texts() -> list[tuple[str, str]]:
-    """The files of the project, but for tests, with their texts."""
+    """The files of the project without its tests, with their texts."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("the files of the project are known by git, and this is no clone")
